@@ -1,0 +1,1 @@
+"""The fair board: posted work, fair grants, verified results."""

@@ -1,0 +1,1 @@
+"""Chain order, replay and byte budgets: from lines to a validated projection. Pure."""

@@ -1,0 +1,90 @@
+"""The byte envelope of a ledger: what is written, and what closing the rest may still need.
+
+Source: specification 1, §7.17; wire-v3 §7. Sums are kept running by the projection; this only
+compares.
+"""
+
+from __future__ import annotations
+
+from callboard.board.projection.state import Projection
+from callboard.board.protocol.operations import Observation, Operation
+from callboard.board.protocol.scalars import is_github
+from callboard.errors import CallboardError
+
+MAX_REFRESHES = 255
+
+
+def check_budget(projection: Projection, *, admission: bool, operations: list[Operation]) -> None:
+    """Refuse a commit, already applied, that leaves too little room: `ledger_limit`."""
+    limits = projection.policy.limits
+    written, reserve = projection.ledger_bytes, projection.reserve_bytes
+    whole = limits.ledger_bytes + limits.recovery_bytes
+    if written + reserve > whole:
+        raise _refuse(
+            projection,
+            f"{written} ledger bytes and {reserve} reserved for closure exceed {whole}",
+            "ledger_bytes + recovery_bytes",
+        )
+    observes = any(isinstance(operation, Observation) for operation in operations)
+    if (admission or observes) and written > limits.ledger_bytes:
+        raise _refuse(
+            projection,
+            f"{written} ledger bytes exceed the admission watermark {limits.ledger_bytes}",
+            "ledger_bytes",
+        )
+    if admission and reserve > limits.recovery_bytes and _has_github(projection):
+        raise _refuse(
+            projection,
+            f"{reserve} bytes reserved for closure exceed {limits.recovery_bytes}",
+            "recovery_bytes",
+        )
+
+
+def _has_github(projection: Projection) -> bool:
+    return any(
+        is_github(profile.workflow)
+        for pool in projection.policy.pools.values()
+        for profile in pool.profiles.values()
+    )
+
+
+def _refuse(projection: Projection, what: str, limit: str) -> CallboardError:
+    counters = projection.counters
+    unsettled = counters.available + counters.claimed + counters.pending_delivery
+    return CallboardError(
+        "ledger_limit",
+        f"{what}, with {unsettled} open Work and {counters.unreleased} unreleased dispatches",
+        "let open Work settle, submit less at once, or lower retry.max_attempts and the size "
+        "limits in a new policy",
+        {
+            "limit": limit,
+            "ledger_bytes": projection.ledger_bytes,
+            "reserve_bytes": projection.reserve_bytes,
+            "open_work": unsettled,
+            "unreleased_dispatches": counters.unreleased,
+        },
+    )
+
+
+def refresh_budget(
+    *,
+    requested: int,
+    operations: int,
+    ledger_bytes: int,
+    ledger_limit: int,
+    grants_paused: bool = False,
+) -> int:
+    """How many observations one dispatch_next may refresh beside at least one Claim.
+
+    `requested` must be 0..255, else `ledger_invalid`.
+    """
+    if not 0 <= requested <= MAX_REFRESHES:
+        raise CallboardError(
+            "ledger_invalid",
+            f"a refresh budget of {requested} is outside 0..{MAX_REFRESHES}",
+            "ask for fewer observations",
+            {"requested": requested},
+        )
+    if grants_paused or ledger_bytes >= ledger_limit:
+        return 0
+    return min(requested, operations - 1)

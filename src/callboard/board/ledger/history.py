@@ -1,0 +1,205 @@
+"""History: the lines of a ledger in causal order, applied to one projection.
+
+Source: specification 1, §§7.6, 7.17; wire-v3 §§1, 6. It reads a ledger cold, or continues from a
+prefix it has already validated; both give the same projection. It never repairs or skips a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from callboard import canonical
+from callboard.board.ledger import replay
+from callboard.board.projection.state import Projection
+from callboard.board.protocol.commit import QueueCommit
+from callboard.board.protocol.envelope import read_line
+from callboard.errors import CallboardError
+
+_OWN_CODE = frozenset({"unsupported_operation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One record: its physical line (from 1), byte offset, commit and canonical length + LF."""
+
+    number: int
+    byte: int
+    commit: QueueCommit
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where an applied commit stands in the data."""
+
+    number: int
+    start: int
+    end: int
+
+
+class History:
+    """A validated ledger: its bytes, its projection, and where each commit stands."""
+
+    def __init__(self) -> None:
+        self.data = b""
+        self.projection = Projection()
+        self.spans: list[Span] = []
+        self._lines = 0
+
+    @classmethod
+    def read(cls, data: bytes) -> History:
+        """Read a whole ledger. Raises `ledger_invalid` with cause, line and byte."""
+        history = cls()
+        history._extend(data)
+        return history
+
+    def continued(self, data: bytes) -> History:
+        """The history of `data`: this one extended where it is a prefix, else read cold.
+
+        A refusal leaves this history as it was only for a cold read; after a refused extension
+        the caller drops it.
+        """
+        if data == self.data:
+            return self
+        if self.data and data.startswith(self.data):
+            self._extend(data)
+            return self
+        return History.read(data)
+
+    def adopt(self, commit: QueueCommit, line: bytes) -> None:
+        """Take in a commit that is already applied to the projection, and its appended line."""
+        self._note(Line(self._lines + 1, len(self.data), commit, len(line)), len(line))
+        self._lines += 1
+        self.data += line
+
+    def commit(self, ordinal: int) -> QueueCommit:
+        """The commit at a place in the chain, read again from its line."""
+        span = self.spans[ordinal]
+        return read_line(self.data[span.start : span.end].rstrip(b"\n"))[0]
+
+    def _extend(self, data: bytes) -> None:
+        waiting: list[Line] = []
+        for line in _lines(data, len(self.data), self._lines):
+            self._lines = line.number
+            if not waiting and line.commit.previous == self.projection.tip:
+                self._apply(line, data)
+            else:
+                waiting.append(line)
+        if waiting:
+            self._settle(waiting, data)
+        self.data = data
+
+    def _apply(self, line: Line, data: bytes) -> None:
+        try:
+            replay.apply(self.projection, line.commit, line.size_bytes)
+        except CallboardError as error:
+            raise invalid(error, line.number, line.byte, line.commit.id) from error
+        self._note(line, data.find(b"\n", line.byte) + 1 - line.byte)
+
+    def _note(self, line: Line, length: int) -> None:
+        self.spans.append(Span(line.number, line.byte, line.byte + length))
+
+    def _settle(self, waiting: list[Line], data: bytes) -> None:
+        """Apply out-of-order lines by their links; duplicates of applied ones are the same."""
+        by_previous: dict[str | None, Line] = {}
+        for line in waiting:
+            if self._is_known(line, data):
+                continue
+            rival = by_previous.get(line.commit.previous)
+            if rival is None:
+                by_previous[line.commit.previous] = line
+            elif rival.commit != line.commit:
+                raise _broken("fork", line, f"{rival.commit.id!r} and {line.commit.id!r} follow")
+        while self.projection.tip in by_previous:
+            self._apply(by_previous.pop(self.projection.tip), data)
+        for line in by_previous.values():
+            raise self._misplaced(line, by_previous)
+
+    def _is_known(self, line: Line, data: bytes) -> bool:
+        ordinal = self.projection.commit_ids.get(line.commit.id)
+        if ordinal is None:
+            return False
+        span = self.spans[ordinal]
+        first = read_line(data[span.start : span.end].rstrip(b"\n"))[0]
+        if first != line.commit:
+            raise _broken("commit_conflict", line, f"line {span.number} has the same id")
+        return True
+
+    def _misplaced(self, line: Line, rest: dict[str | None, Line]) -> CallboardError:
+        previous = line.commit.previous
+        if previous is None:
+            return _broken("second_root", line, "the ledger already has a root")
+        if previous in self.projection.commit_ids:
+            return _broken("fork", line, f"another commit already follows {previous!r}")
+        if any(other.commit.id == previous for other in rest.values()):
+            start = self._missing_start(line, rest)
+            if start is None:
+                return _broken("chain_cycle", line, "its predecessors lead back to it")
+            return self._misplaced(start, {})
+        return _broken("predecessor_missing", line, f"no commit has the id {previous!r}")
+
+    @staticmethod
+    def _missing_start(line: Line, rest: dict[str | None, Line]) -> Line | None:
+        by_id = {other.commit.id: other for other in rest.values()}
+        seen: set[str] = set()
+        while line.commit.previous in by_id:
+            if line.commit.id in seen:
+                return None
+            seen.add(line.commit.id)
+            line = by_id[line.commit.previous]
+        return line
+
+
+def _broken(cause: str, line: Line, what: str) -> CallboardError:
+    error = CallboardError(cause, f"commit {line.commit.id!r}: {what}", "the chain must be single")
+    return invalid(error, line.number, line.byte, line.commit.id)
+
+
+def _lines(data: bytes, start: int, number: int) -> Iterator[Line]:
+    """The records of `data` from byte `start` on, `number` lines being already read."""
+    if len(data) > canonical.MAX_PARSE_BYTES:
+        raise invalid(
+            CallboardError("resource_limit", f"the ledger has {len(data)} bytes", ""), 1, 0, None
+        )
+    while start < len(data):
+        number += 1
+        end = data.find(b"\n", start)
+        if end < 0:
+            raise invalid(
+                CallboardError("truncated_line", "the last line has no newline", ""),
+                number,
+                start,
+                None,
+            )
+        line = data[start:end]
+        try:
+            if not line.strip():
+                raise CallboardError("blank_line", "the line is blank", "")
+            commit, plain = read_line(line)
+        except CallboardError as error:
+            raise invalid(error, number, start, None) from error
+        yield Line(number, start, commit, len(plain) + 1)
+        start = end + 1
+
+
+def invalid(error: CallboardError, line: int, byte: int, commit_id: str | None) -> CallboardError:
+    """`ledger_invalid` for what is wrong with one line, its cause kept."""
+    code = error.code if error.code in _OWN_CODE else "ledger_invalid"
+    inner = error.details.get("byte")
+    details: dict[str, object] = {
+        **error.details,
+        "cause": error.code,
+        "line": line,
+        "byte": byte + (inner if isinstance(inner, int) else 0),
+    }
+    if commit_id is not None:
+        details["commit_id"] = commit_id
+    where = f"line {line}, byte {details['byte']}"
+    return CallboardError(
+        code,
+        f"the ledger is not valid at {where}: {error.code}: {error.message}",
+        "nothing was changed; look at the line with `callboard ledger log`, and restore the "
+        "branch from a good copy if it was damaged",
+        details,
+    )

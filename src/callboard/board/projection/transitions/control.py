@@ -1,0 +1,75 @@
+"""Control and Policy: what operators change without touching shares or debt, and new epochs.
+
+Source: specification 1, §7.10; wire-v3 §§5, 6.
+"""
+
+from __future__ import annotations
+
+from callboard.board.projection.state import Projection
+from callboard.board.protocol.operations import Control, Policy
+from callboard.board.protocol.rules import policy_faults
+from callboard.board.protocol.validate import refuse
+from callboard.errors import CallboardError
+
+MAX_UNSETTLED_NAMED = 20
+
+
+def apply_control(projection: Projection, operation: Control) -> None:
+    """Pause, resume, or record a credential generation."""
+    wants_flag = operation.control != "credential_generation"
+    if wants_flag != isinstance(operation.value, bool):
+        raise CallboardError(
+            "record_invalid",
+            f"{operation.control} has the value {operation.value!r}",
+            "pauses take true or false, a generation takes an identity",
+        )
+    if wants_flag:
+        projection.journal.assign(projection, operation.control, operation.value)
+        return
+    generation = str(operation.value)
+    if generation in projection.seen_generations:
+        raise CallboardError(
+            "credential_generation_reused",
+            f"the credential generation {generation!r} was already used",
+            "name a new generation",
+        )
+    projection.journal.put(projection.seen_generations, generation, True)
+    projection.journal.assign(projection, "credential_generation", generation)
+
+
+def apply_policy(projection: Projection, operation: Policy) -> None:
+    """Install an epoch, at genesis or on a quiescent board."""
+    faults = policy_faults(operation.policy)
+    if faults:
+        raise refuse("policy_invalid", "policy", faults, "correct the named settings")
+    if operation.epoch in projection.seen_epochs:
+        raise CallboardError(
+            "policy_epoch_reused",
+            f"the policy epoch {operation.epoch!r} was already used",
+            "each installation has its own epoch",
+        )
+    unsettled = unsettled_names(projection)
+    if unsettled:
+        raise CallboardError(
+            "policy_not_quiescent",
+            f"{len(unsettled)} or more things are not settled, the first is {unsettled[0]}",
+            "pause admission, let the board drain, then install the policy",
+            {"unsettled": unsettled},
+        )
+    projection.install_policy(operation.epoch, operation.policy)
+
+
+def unsettled_names(projection: Projection) -> list[str]:
+    """At most 20 names of what keeps the board from being quiescent."""
+    if projection.policy_epoch is None:
+        return []
+    open_pools = [name for name, pool in projection.pools.items() if pool.unsettled]
+    names: list[str] = []
+    if open_pools:
+        names.extend(
+            f"work {identity}"
+            for identity, state in projection.works.items()
+            if not state.is_settled
+        )
+    names.extend(f"dispatch {identity}" for identity in projection.open_dispatches)
+    return names[:MAX_UNSETTLED_NAMED]

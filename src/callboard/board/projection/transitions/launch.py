@@ -1,0 +1,253 @@
+"""Dispatch and Release: how a group's one launch stands, and when its reservation is freed.
+
+Source: specification 1, §7.8 with its recovery table; wire-v3 §§6, 10. Uncertainty keeps the
+reservation; only proof of no launch or of a finished run frees it.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, structs
+
+from callboard.board.projection.entities import DispatchState
+from callboard.board.projection.reserve import lifecycle_limit
+from callboard.board.projection.state import Projection
+from callboard.board.projection.transitions import evidence as proof
+from callboard.board.projection.transitions.context import Context, dispatch_of
+from callboard.board.protocol.operations import Dispatch, Release, Run
+from callboard.board.protocol.scalars import is_github
+from callboard.errors import CallboardError
+
+_NONLAUNCH = frozenset({"nonlaunch"})
+_TERMINAL = frozenset({"terminal_run"})
+_UNCERTAIN_KINDS = frozenset({"reconciliation", "nonlaunch", "terminal_run", "prelaunch"})
+_ANY_SOURCE = proof.DELIVERY_SOURCES | {"trusted_activation"}
+
+
+def apply_dispatch(projection: Projection, context: Context, operation: Dispatch) -> None:
+    """Take in one launch step of a group."""
+    state = dispatch_of(projection, operation.dispatch_id)
+    _refuse_released(state)
+    limit = lifecycle_limit(projection.pool(state.assignment.pool))
+    if state.lifecycle_writes >= limit:
+        raise CallboardError(
+            "lifecycle_limit",
+            f"dispatch {operation.dispatch_id} already has {limit} launch records",
+            "only a Release with proof may still follow",
+            {"limit": limit},
+        )
+    handler = {
+        "started": _started,
+        "bound": _bound,
+        "rejected": _rejected,
+        "uncertain": _uncertain,
+        "unresolved": _unresolved,
+    }[operation.state]
+    projection.set_dispatch(
+        structs.replace(
+            handler(projection, context, state, operation),
+            lifecycle_writes=state.lifecycle_writes + 1,
+        )
+    )
+
+
+def _refuse_released(state: DispatchState) -> None:
+    if state.released:
+        raise CallboardError(
+            "dispatch_released",
+            f"dispatch {state.assignment.dispatch_id} is already released",
+            "nothing is left to record for it",
+        )
+
+
+def _require(state: DispatchState, operation: Dispatch, phases: tuple[str, ...]) -> None:
+    if state.state not in phases:
+        raise CallboardError(
+            "dispatch_state_invalid",
+            f"dispatch {operation.dispatch_id} is {state.state}, so it cannot become "
+            f"{operation.state}",
+            "it would have to be " + " or ".join(phases),
+            {"state": state.state},
+        )
+
+
+def _only(operation: Dispatch, allowed: tuple[str, ...]) -> None:
+    """Refuse optional fields that mean nothing for this step."""
+    for name in ("sender", "credential_principal", "run", "evidence", "reason"):
+        if name not in allowed and getattr(operation, name) is not UNSET:
+            raise CallboardError(
+                "record_invalid",
+                f"a {operation.state} Dispatch carries {name!r}, which it may not",
+                "leave the field out",
+            )
+
+
+def _started(
+    projection: Projection, context: Context, state: DispatchState, operation: Dispatch
+) -> DispatchState:
+    _require(state, operation, ("reserved",))
+    _only(operation, ("sender", "credential_principal"))
+    if projection.grants_paused:
+        raise CallboardError(
+            "grants_paused", "grants are paused, so no launch starts", "callboard resume grants"
+        )
+    actor = context.commit.actor
+    if actor.role != "dispatcher" or actor.workflow is UNSET or actor.run_id is UNSET:
+        raise CallboardError(
+            "role_forbidden",
+            f"a start marker comes from a dispatcher with workflow and run, not from {actor.role}",
+            "let the dispatching run record it",
+        )
+    if operation.sender != actor:
+        raise CallboardError(
+            "sender_mismatch",
+            "the start marker's sender is not the actor who records it",
+            "exactly the sender records the marker",
+        )
+    principal = operation.credential_principal
+    pinned = state.profile.principal
+    needed = pinned if pinned is not UNSET else principal
+    if needed is UNSET or principal not in (UNSET, needed):
+        raise _credential(operation, pinned)
+    if state.open_claims == 0:
+        raise CallboardError(
+            "dispatch_state_invalid",
+            f"dispatch {operation.dispatch_id} has no open Claim left to launch",
+            "release it instead",
+        )
+    return structs.replace(
+        state,
+        state="started",
+        sender=operation.sender,
+        started_at=context.at,
+        credential_principal=principal if isinstance(principal, str) else None,
+    )
+
+
+def _credential(operation: Dispatch, pinned: object) -> CallboardError:
+    wanted = "a credential_principal" if pinned is UNSET else f"principal {pinned}"
+    return CallboardError(
+        "credential_mismatch",
+        f"the start marker has credential_principal {operation.credential_principal!r}, "
+        f"its profile needs {wanted}",
+        "launch with the profile's own credential",
+    )
+
+
+def _bound(
+    projection: Projection, context: Context, state: DispatchState, operation: Dispatch
+) -> DispatchState:
+    _only(operation, ("run", "evidence"))
+    run = operation.run
+    if run is UNSET:
+        raise CallboardError("record_invalid", "a bound Dispatch names no run", "name the run")
+    if state.run is not None and state.run != run:
+        raise CallboardError(
+            "run_binding_conflict",
+            f"dispatch {operation.dispatch_id} is bound to run {state.run.run_id}, not to "
+            f"{run.run_id}",
+            "two runs appeared for one launch; settle it by hand, capacity stays reserved",
+            {"bound": state.run.run_id, "found": run.run_id},
+        )
+    if state.state != "bound":
+        _require(state, operation, ("started", "uncertain", "unresolved"))
+    actor = context.commit.actor
+    if actor.role == "worker" and (
+        actor.dispatch_id != operation.dispatch_id
+        or (actor.run_id, actor.workflow) != (run.run_id, run.workflow)
+    ):
+        raise CallboardError(
+            "run_binding_conflict",
+            f"a worker of run {actor.run_id!r} may not bind run {run.run_id}",
+            "a worker binds only its own run",
+        )
+    _check_run(state, run)
+    if operation.evidence is not UNSET:
+        proof.check_evidence(projection, state, operation.evidence, _UNCERTAIN_KINDS, _ANY_SOURCE)
+    return structs.replace(state, state="bound", run=run, reason=None)
+
+
+def _check_run(state: DispatchState, run: Run) -> None:
+    profile = state.profile
+    event = "workflow_dispatch" if is_github(profile.workflow) else "host_dispatch"
+    found = (run.workflow, run.ref, run.principal, run.event)
+    wanted = (profile.workflow, profile.ref, state.principal, event)
+    if found != wanted:
+        raise CallboardError(
+            "run_binding_conflict",
+            f"run {run.run_id} has workflow, ref, principal, event {found}, the dispatch {wanted}",
+            "bind only a run of the approved profile",
+        )
+
+
+def _rejected(
+    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
+) -> DispatchState:
+    _require(state, operation, ("started", "uncertain", "unresolved"))
+    _only(operation, ("evidence", "reason"))
+    if operation.evidence is UNSET:
+        raise proof.invalid("a rejection needs evidence of no launch", "add the evidence")
+    proof.check_evidence(projection, state, operation.evidence, _NONLAUNCH, proof.NONLAUNCH_SOURCES)
+    reason = operation.reason
+    return structs.replace(
+        state, state="rejected", reason=reason if isinstance(reason, str) else None
+    )
+
+
+def _uncertain(
+    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
+) -> DispatchState:
+    _require(state, operation, ("started", "uncertain"))
+    return _doubt(projection, state, operation)
+
+
+def _unresolved(
+    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
+) -> DispatchState:
+    _require(state, operation, ("started", "uncertain", "unresolved"))
+    return _doubt(projection, state, operation)
+
+
+def _doubt(projection: Projection, state: DispatchState, operation: Dispatch) -> DispatchState:
+    _only(operation, ("evidence", "reason"))
+    if operation.reason is UNSET:
+        raise CallboardError(
+            "record_invalid", f"an {operation.state} Dispatch gives no reason", "add a reason code"
+        )
+    if operation.evidence is not UNSET:
+        proof.check_evidence(projection, state, operation.evidence, _UNCERTAIN_KINDS, _ANY_SOURCE)
+    return structs.replace(state, state=operation.state, reason=operation.reason)
+
+
+def apply_release(projection: Projection, context: Context, operation: Release) -> None:
+    """Free a group's native reservation, once, on proof."""
+    state = dispatch_of(projection, operation.dispatch_id)
+    _refuse_released(state)
+    if state.open_claims:
+        raise CallboardError(
+            "release_open_claims",
+            f"dispatch {operation.dispatch_id} still has {state.open_claims} open Claims",
+            "cancel them in the same commit",
+            {"open_claims": state.open_claims},
+        )
+    evidence = operation.evidence
+    if state.state == "reserved":
+        sources = frozenset({"trusted_publisher"})
+        proof.check_evidence(projection, state, evidence, frozenset({"prelaunch"}), sources)
+    elif state.state == "bound":
+        proof.check_evidence(projection, state, evidence, _TERMINAL, proof.HOST_SOURCES)
+        proof.check_terminal(state, evidence)
+    else:
+        proof.check_evidence(projection, state, evidence, _NONLAUNCH, proof.NONLAUNCH_SOURCES)
+    if evidence.kind != "terminal_run" and evidence.run_id is not UNSET:
+        raise proof.invalid(
+            f"evidence of no launch names a run, {evidence.run_id}",
+            "where a run exists, prove that it ended",
+        )
+    projection.set_dispatch(
+        structs.replace(
+            state,
+            released=True,
+            released_at=context.at,
+            conclusion=evidence.conclusion if isinstance(evidence.conclusion, str) else None,
+        )
+    )

@@ -1,0 +1,1 @@
+"""What is written on the board: typed, closed records and the identities derived from them."""

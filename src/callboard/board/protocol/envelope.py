@@ -1,0 +1,246 @@
+"""Reading and checking one commit on its own, before the state before it is known.
+
+Source: wire-v3 §3 (envelope, request kinds, roles). A line becomes a typed QueueCommit or is
+refused with a code; `check` judges who may ask for what and that parameters, operations and
+fingerprint agree.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from callboard import canonical
+from callboard.board.protocol import commit as wire
+from callboard.board.protocol import identities, operations
+from callboard.board.protocol.commit import QueueCommit
+from callboard.board.protocol.validate import parse, show
+from callboard.errors import CallboardError
+
+PROTOCOL_VERSION = 3
+
+
+class _Slow(Exception):
+    """The quick reading met something that only the strict one can judge."""
+
+
+def _no_float(_text: str) -> float:
+    raise _Slow
+
+
+_decoder = msgspec.json.Decoder(QueueCommit, float_hook=_no_float)
+
+
+def read_line(line: bytes) -> tuple[QueueCommit, bytes]:
+    """One ledger line (without its newline) as a commit and its canonical bytes.
+
+    Raises `CallboardError`: a codec code, `unsupported_protocol` for another version, or
+    `record_invalid` with every fault.
+    """
+    if len(line) <= canonical.MAX_LINE_BYTES and line.isascii():
+        try:
+            commit = _decoder.decode(line)
+        except (_Slow, msgspec.MsgspecError, ValueError, RecursionError):
+            commit = None
+        if (
+            commit is not None
+            and canonical.encode_trusted(commit) == line
+            and canonical.within_profile(line, commit)
+        ):
+            return commit, line
+    value = canonical.decode(line)
+    commit = parse_commit(value)
+    return commit, canonical.encode_trusted(value)
+
+
+def parse_commit(value: canonical.Json) -> QueueCommit:
+    """A decoded JSON value as a commit."""
+    if isinstance(value, dict) and value.get("version") != PROTOCOL_VERSION:
+        raise CallboardError(
+            "unsupported_protocol",
+            f"the record has version {show(value.get('version'))}, only 3 is read here",
+            "use the program that wrote it; nothing is upgraded or changed",
+            {"found": value.get("version")},
+        )
+    return parse(QueueCommit, value, what="queue commit")
+
+
+_OPERATIONS_OF: dict[type[wire.Request], frozenset[type[operations.Operation]]] = {
+    wire.PolicyRequest: frozenset({operations.Policy}),
+    wire.SubmitRequest: frozenset({operations.Policy, operations.Work}),
+    wire.DispatchNextRequest: frozenset({operations.Observation, operations.Claim}),
+    wire.FinishRequest: frozenset(
+        {operations.Completion, operations.ClaimCancellation, operations.WorkCancellation}
+    ),
+    wire.ObserveRequest: frozenset({operations.Observation}),
+    wire.DispatchRequest: frozenset({operations.Dispatch}),
+    wire.ResultRequest: frozenset({operations.Result}),
+    wire.DeliveryFailureRequest: frozenset({operations.DeliveryFailure}),
+    wire.ControlRequest: frozenset({operations.Control}),
+    wire.DeploymentRequest: frozenset({operations.Deployment}),
+    wire.PriorityRequest: frozenset({operations.WorkPriority}),
+    wire.ReleaseRequest: frozenset(
+        {operations.ClaimCancellation, operations.WorkCancellation, operations.Release}
+    ),
+    wire.CancelWorkRequest: frozenset({operations.WorkCancellation}),
+    wire.CancelClaimRequest: frozenset({operations.ClaimCancellation, operations.WorkCancellation}),
+    wire.IssueLinkRequest: frozenset({operations.IssueLink}),
+    wire.IssueCommentRequest: frozenset({operations.IssueComment}),
+    wire.CheckpointRequest: frozenset({operations.Checkpoint}),
+}
+
+_KINDS_OF: dict[str, frozenset[str]] = {
+    "administrator": frozenset(
+        {
+            "policy",
+            "control",
+            "submit",
+            "dispatch_next",
+            "observe",
+            "cancel_work",
+            "deployment",
+            "priority",
+            "checkpoint",
+        }
+    ),
+    "producer": frozenset({"submit", "cancel_work", "deployment"}),
+    "dispatcher": frozenset({"submit", "dispatch_next", "observe", "dispatch", "deployment"}),
+    "worker": frozenset({"submit", "dispatch_next", "observe", "finish", "dispatch"}),
+    "reconciler": frozenset(
+        {
+            "observe",
+            "dispatch",
+            "release",
+            "result",
+            "delivery_failure",
+            "cancel_claim",
+            "cancel_work",
+        }
+    ),
+    "projector": frozenset({"issue_link", "issue_comment"}),
+}
+
+_NOT_YET = frozenset({"deployment", "priority", "issue_link", "issue_comment", "checkpoint"})
+
+
+def kind_of(request: wire.Request) -> str:
+    """The request's kind, which is its tag."""
+    return str(request.__struct_config__.tag)
+
+
+def check(commit: QueueCommit) -> None:
+    """Judge the envelope alone: actor, role, kind, operations, parameters and fingerprint.
+
+    Raises `CallboardError` `actor_invalid`, `role_forbidden`, `operation_forbidden`,
+    `parameters_mismatch`, `fingerprint_mismatch` or `unsupported_operation`.
+    """
+    kind = kind_of(commit.request)
+    check_actor(commit.actor)
+    _check_role(commit.actor, kind)
+    if kind in _NOT_YET:
+        raise CallboardError(
+            "unsupported_operation",
+            f"a {kind} request is not supported by this version",
+            "use a newer version of Callboard for this ledger",
+            {"kind": kind},
+        )
+    _check_operations(commit, kind)
+    _check_parameters(commit)
+    expected = identities.fingerprint(commit.actor, kind, commit.request.parameters)
+    if commit.request.fingerprint != expected:
+        raise CallboardError(
+            "fingerprint_mismatch",
+            f"request {show(commit.request.id)} carries fingerprint "
+            f"{commit.request.fingerprint}, its content has {expected}",
+            "the record was altered or written by a faulty program",
+        )
+
+
+def check_actor(actor: operations.Actor) -> None:
+    """Judge that an actor's run fields come together and that a worker names its run."""
+    if (actor.run_id is UNSET) != (actor.run_attempt is UNSET):
+        raise CallboardError(
+            "actor_invalid",
+            "an actor has run_id and run_attempt only together",
+            "give both or neither",
+        )
+    if actor.role != "worker":
+        return
+    if UNSET in (actor.workflow, actor.run_id, actor.dispatch_id) or actor.run_attempt != 1:
+        raise CallboardError(
+            "actor_invalid",
+            "a worker names workflow, run_id, run_attempt 1 and dispatch_id",
+            "a rerun has no authority; only attempt 1 of the bound run acts",
+        )
+
+
+def _check_role(actor: operations.Actor, kind: str) -> None:
+    if kind not in _KINDS_OF[actor.role]:
+        raise CallboardError(
+            "role_forbidden",
+            f"a {actor.role} may not ask for {kind}",
+            "roles that may: "
+            + ", ".join(sorted(role for role, kinds in _KINDS_OF.items() if kind in kinds)),
+            {"role": actor.role, "kind": kind},
+        )
+
+
+def _check_operations(commit: QueueCommit, kind: str) -> None:
+    allowed = _OPERATIONS_OF[type(commit.request)]
+    for index, operation in enumerate(commit.operations):
+        if type(operation) not in allowed:
+            raise CallboardError(
+                "operation_forbidden",
+                f"operation {index} is a {type(operation).__name__}, which {kind} cannot publish",
+                "allowed: " + ", ".join(sorted(one.__name__ for one in allowed)),
+                {"operation": index},
+            )
+    if kind == "release" and not isinstance(commit.operations[-1], operations.Release):
+        raise CallboardError(
+            "operation_forbidden", "a release ends with its Release", "put the Release last"
+        )
+    if kind == "release" or kind == "dispatch_next" or kind == "cancel_claim":
+        _check_order(commit.operations, kind)
+    if kind == "policy" and len(commit.operations) != 1:
+        raise CallboardError(
+            "operation_forbidden", "a policy request holds one Policy", "send one at a time"
+        )
+
+
+_RANK: dict[type[operations.Operation], int] = {
+    operations.Observation: 0,
+    operations.ClaimCancellation: 0,
+    operations.Claim: 1,
+    operations.WorkCancellation: 1,
+    operations.Release: 2,
+}
+
+
+def _check_order(found: list[operations.Operation], kind: str) -> None:
+    ranks = [_RANK[type(operation)] for operation in found]
+    releases = sum(isinstance(operation, operations.Release) for operation in found)
+    if ranks != sorted(ranks) or releases > 1:
+        raise CallboardError(
+            "operation_forbidden",
+            f"the operations of a {kind} stand in another order than the protocol's",
+            "observations before claims; claim cancellations, work cancellations, one release",
+        )
+
+
+def _check_parameters(commit: QueueCommit) -> None:
+    request = commit.request
+    if isinstance(request, wire.SubmitRequest):
+        found = commit.operations
+        if isinstance(found[0], operations.Policy) and commit.previous is None:
+            found = found[1:]
+        agrees = found == request.parameters.nodes
+    elif isinstance(request.parameters, wire.OperationsParameters):
+        agrees = request.parameters.operations == commit.operations
+    else:
+        return
+    if not agrees:
+        raise CallboardError(
+            "parameters_mismatch",
+            f"the operations of request {show(request.id)} are not those of its parameters",
+            "the record was altered or written by a faulty program",
+        )

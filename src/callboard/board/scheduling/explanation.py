@@ -1,0 +1,150 @@
+"""Why a Work is where it is, in the planner's own terms.
+
+Source: specification 1, §7.13; wire-v3 §6 (reasons per Work). It uses the planner's gates,
+frontier and limits; it ranks nothing by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from callboard.board.projection.entities import WorkState
+from callboard.board.projection.state import Projection
+from callboard.board.protocol.operations import WorkDependency
+from callboard.board.scheduling.gates import gate_reason
+
+READY = "ready"
+_PREDECESSOR_REASONS = (
+    "dependency_failed",
+    "dependency_delivery_failed",
+    "dependency_result_unavailable",
+    "dependency_wait",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One thing in the way; `path` leads from the Work to the ancestor at fault."""
+
+    reason: str
+    path: tuple[str, ...] = ()
+    until_ms: int | None = None
+    limit: str | None = None
+    found: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a Work stands: its first reason, and every obstacle."""
+
+    reason: str
+    obstacles: tuple[Obstacle, ...] = ()
+
+
+@dataclass(slots=True)
+class Explainer:
+    """Explains Work of one projection at one time; shared ancestors are walked once."""
+
+    projection: Projection
+    at: int
+    _fates: dict[str, Obstacle | None] = field(default_factory=dict)
+
+    def standing(self, work_id: str) -> Standing:
+        """Why the Work has not been granted, or that it is ready or no longer waiting."""
+        state = self.projection.works[work_id]
+        if state.state != "available":
+            return Standing(f"ownership_{state.state}")
+        obstacles = self._obstacles(state)
+        if not obstacles:
+            return Standing(READY)
+        return Standing(obstacles[0].reason, tuple(obstacles))
+
+    def _obstacles(self, state: WorkState) -> list[Obstacle]:
+        found = self._predecessors(state)
+        if state.routing != "ready":
+            found.append(Obstacle(state.routing))
+        for gate in state.gates:
+            reason = gate_reason(self.projection, state.work.pool, gate, self.at)
+            if reason is not None:
+                resource = gate.resource
+                label = f"{resource.kind} {resource.repository}#{resource.number}"
+                found.append(Obstacle(reason, found=label))
+        if state.retry_not_before > self.at:
+            found.append(Obstacle("retry_delayed", until_ms=state.retry_not_before))
+        if not found:
+            found.extend(self._capacity(state))
+        return found
+
+    def _capacity(self, state: WorkState) -> list[Obstacle]:
+        if self.projection.grants_paused:
+            return [Obstacle("grants_paused")]
+        pool = self.projection.pool(state.work.pool)
+        counts = self.projection.pool_state(state.work.pool)
+        if counts.open_claims >= pool.logical_limit:
+            return [Obstacle("capacity_blocked", limit="logical")]
+        cap = pool.per_account_limit
+        held = counts.open_by_key.get(state.work.fairness_key, 0)
+        if isinstance(cap, int) and held >= cap:
+            return [Obstacle("capacity_blocked", limit="account")]
+        if counts.unreleased >= pool.native_limit:
+            return [Obstacle("capacity_blocked", limit="native")]
+        return []
+
+    def _predecessors(self, state: WorkState) -> list[Obstacle]:
+        found: list[Obstacle] = []
+        if not state.blocked:
+            return found
+        for dependency in state.work.depends_on:
+            if isinstance(dependency, WorkDependency):
+                obstacle = self._fate(dependency.work_id)
+                if obstacle is not None:
+                    path = (state.work.work_id, *obstacle.path)
+                    found.append(Obstacle(obstacle.reason, path))
+        return sorted(found, key=lambda one: _PREDECESSOR_REASONS.index(one.reason))
+
+    def _fate(self, work_id: str) -> Obstacle | None:
+        """What a predecessor does to its successors; walked without recursion."""
+        stack = [work_id]
+        while stack:
+            current = stack[-1]
+            if current in self._fates:
+                stack.pop()
+                continue
+            state = self.projection.works[current]
+            own = _own_fate(state)
+            if own is not None or state.barrier == "verified" or state.blocked == 0:
+                waits = Obstacle("dependency_wait", (current,))
+                self._fates[current] = own or (None if state.barrier == "verified" else waits)
+                stack.pop()
+                continue
+            ancestors = [
+                dependency.work_id
+                for dependency in state.work.depends_on
+                if isinstance(dependency, WorkDependency)
+            ]
+            unknown = [one for one in ancestors if one not in self._fates]
+            if unknown:
+                stack.extend(unknown)
+                continue
+            self._fates[current] = self._inherited(current, ancestors)
+            stack.pop()
+        return self._fates[work_id]
+
+    def _inherited(self, current: str, ancestors: list[str]) -> Obstacle:
+        fates = [fate for one in ancestors if (fate := self._fates[one]) is not None]
+        for reason in _PREDECESSOR_REASONS[:2]:
+            for fate in fates:
+                if fate.reason == reason:
+                    return Obstacle(reason, (current, *fate.path))
+        return Obstacle("dependency_wait", (current, *(fates[0].path if fates else ())))
+
+
+def _own_fate(state: WorkState) -> Obstacle | None:
+    path = (state.work.work_id,)
+    if state.state == "cancelled":
+        return Obstacle("dependency_failed", path)
+    if state.barrier == "failed":
+        return Obstacle("dependency_delivery_failed", path)
+    if state.barrier == "pending":
+        return Obstacle("dependency_result_unavailable", path)
+    return None

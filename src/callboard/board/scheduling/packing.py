@@ -1,0 +1,200 @@
+"""The fair prefix of one request: winners in order, packed into groups, until one does not fit.
+
+Source: specification 1, §§7.3, 7.14; wire-v3 §6. A winner that does not fit ends the prefix; it is
+never passed over. The same function makes a batch and verifies one that was committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from callboard.board.projection.entities import PoolClocks, WorkState
+from callboard.board.projection.state import Projection
+from callboard.board.protocol import identities
+from callboard.board.protocol.commit import AssignedClaim, Assignment, ResultReference
+from callboard.board.protocol.operations import Claim, WorkDependency
+from callboard.board.protocol.policy import Profile
+from callboard.board.scheduling.competition import Competition, Stop, Winner
+from callboard.canonical import encode_trusted
+from callboard.errors import CallboardError
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """What a dispatch_next asks for, with the identities its Claims derive from.
+
+    `observed` counts the observations that stand before the Claims in the same commit.
+    """
+
+    pool: str
+    max_claims: int
+    max_dispatches: int
+    max_bytes: int
+    request_id: str
+    commit_id: str
+    observed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """The largest fair prefix, why it ended there, and the clocks it leaves."""
+
+    claims: list[Claim]
+    assignments: list[Assignment]
+    winners: list[Winner]
+    stop: Stop
+    clocks: PoolClocks
+
+
+@dataclass(slots=True)
+class _Group:
+    dispatch_id: str
+    profile_name: str
+    profile: Profile
+    trust_domain: str
+    key: str
+    size_bytes: int
+    members: list[AssignedClaim] = field(default_factory=list)
+
+    def takes(self, state: WorkState) -> bool:
+        work = state.work
+        return (
+            self.profile_name == work.worker_profile
+            and self.trust_domain == work.batch_trust_domain
+            and len(self.members) < self.profile.max_claims
+            and (self.profile.share_keys or self.key == work.fairness_key)
+        )
+
+
+def plan_batch(projection: Projection, request: BatchRequest, at: int) -> BatchPlan:
+    """The Claims that `request` gets at `at`, with their assignments."""
+    return _Packer(projection, request, at).run()
+
+
+class _Packer:
+    def __init__(self, projection: Projection, request: BatchRequest, at: int) -> None:
+        self._projection = projection
+        self._request = request
+        self._competition = Competition(projection, request.pool, at)
+        self._pool = projection.pool(request.pool)
+        self._limit_bytes = min(request.max_bytes, projection.policy.limits.assignment_bytes)
+        self._groups: list[_Group] = []
+        self._claims: list[Claim] = []
+        self._winners: list[Winner] = []
+
+    def run(self) -> BatchPlan:
+        while (stop := self._budget()) is None:
+            winner = self._competition.next()
+            if isinstance(winner, Stop):
+                stop = winner
+                break
+            stop = self._place(winner)
+            if stop is not None:
+                break
+            self._competition.serve(winner)
+            self._winners.append(winner)
+        assert stop is not None
+        return BatchPlan(
+            claims=self._claims,
+            assignments=[self._assignment(group) for group in self._groups],
+            winners=self._winners,
+            stop=stop,
+            clocks=self._competition.clocks(),
+        )
+
+    def _budget(self) -> Stop | None:
+        if len(self._claims) >= self._request.max_claims:
+            return Stop("claim_budget_reached")
+        operations = self._request.observed + len(self._claims)
+        if operations >= self._projection.policy.limits.operations:
+            return Stop("operation_budget_reached")
+        return None
+
+    def _place(self, winner: Winner) -> Stop | None:
+        """Put the winner into the first group that takes it, or say what is in the way."""
+        for group in self._groups:
+            if group.takes(winner.state):
+                member = self._member(winner, len(group.members) + 1)
+                size = len(encode_trusted(member)) + 1
+                if group.size_bytes + size <= self._limit_bytes:
+                    self._join(group, winner, member, size)
+                    return None
+        if len(self._groups) >= self._request.max_dispatches:
+            return Stop("dispatch_budget_blocked")
+        unreleased = self._projection.pool_state(self._request.pool).unreleased
+        if unreleased + len(self._groups) >= self._pool.native_limit:
+            return Stop("capacity_blocked", "native")
+        member = self._member(winner, 1)
+        group = self._open(winner)
+        size = len(encode_trusted(member))
+        if group.size_bytes + size > self._limit_bytes:
+            return Stop("assignment_size_blocked")
+        self._groups.append(group)
+        self._join(group, winner, member, size)
+        return None
+
+    def _member(self, winner: Winner, index: int) -> AssignedClaim:
+        work = winner.state.work
+        return AssignedClaim(
+            handle=identities.handle(index),
+            claim_id=identities.claim_id(self._request.request_id, len(self._claims) + 1),
+            work_id=work.work_id,
+            work=work.payload,
+            result_refs=[
+                self._reference(dependency.work_id)
+                for dependency in work.depends_on
+                if isinstance(dependency, WorkDependency)
+            ],
+        )
+
+    def _reference(self, work_id: str) -> ResultReference:
+        state = self._projection.works[work_id]
+        if state.result is None or state.result_commit_id is None:
+            raise CallboardError(
+                "dependency_result_unavailable",
+                f"predecessor {work_id} has no verified Result",
+                "the board's index of ready Work is wrong; verify the ledger",
+            )
+        return ResultReference(
+            work_id=work_id,
+            result_commit_id=state.result_commit_id,
+            descriptor=state.result,
+        )
+
+    def _open(self, winner: Winner) -> _Group:
+        work = winner.state.work
+        group = _Group(
+            dispatch_id=identities.dispatch_id(self._request.request_id, len(self._groups) + 1),
+            profile_name=work.worker_profile,
+            profile=self._pool.profiles[work.worker_profile],
+            trust_domain=work.batch_trust_domain,
+            key=work.fairness_key,
+            size_bytes=0,
+        )
+        group.size_bytes = len(encode_trusted(self._assignment(group)))
+        return group
+
+    def _join(self, group: _Group, winner: Winner, member: AssignedClaim, size: int) -> None:
+        group.members.append(member)
+        group.size_bytes += size
+        self._claims.append(
+            Claim(
+                work_id=member.work_id,
+                claim_id=member.claim_id,
+                dispatch_id=group.dispatch_id,
+                handle=member.handle,
+                observations=winner.observations,
+            )
+        )
+
+    def _assignment(self, group: _Group) -> Assignment:
+        return Assignment(
+            version=3,
+            dispatch_id=group.dispatch_id,
+            request_id=self._request.request_id,
+            commit_id=self._request.commit_id,
+            policy_epoch=str(self._projection.policy_epoch),
+            pool=self._request.pool,
+            worker_profile=group.profile_name,
+            claims=group.members,
+        )

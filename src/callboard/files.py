@@ -1,0 +1,86 @@
+"""Files published whole or not at all.
+
+The only place that writes a temporary sibling, syncs it and renames it; it also bounds reads
+before anything is parsed. It knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from callboard.errors import CallboardError
+
+
+def publish(path: Path, data: bytes, *, private: bool = False, replace: bool = True) -> None:
+    """Write `data` to `path` durably: temporary sibling, fsync, rename, fsync of the folder.
+
+    `private` gives mode 0600 (else 0644 less the umask). With `replace=False` an existing file
+    is kept and `FileExistsError` is raised. The temporary name starts with a dot and ends in
+    `.tmp`, so that no reader takes it for a finished file.
+    """
+    temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(temporary, flags, 0o600 if private else 0o644)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if replace:
+            os.replace(temporary, path)
+        else:
+            os.link(temporary, path)
+            os.unlink(temporary)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_bounded(path: Path, limit_bytes: int, *, what: str) -> bytes:
+    """The bytes of a regular file of at most `limit_bytes`.
+
+    Raises `CallboardError` `file_missing`, `file_not_regular` or `resource_limit`; `what` names
+    the file's role in the message.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise CallboardError(
+            "file_missing", f"{what} {str(path)!r} does not exist", "check the path"
+        ) from error
+    except OSError as error:
+        raise CallboardError(
+            "file_unreadable",
+            f"{what} {str(path)!r} cannot be read: {error.strerror}",
+            "check the path and its permissions",
+        ) from error
+    with os.fdopen(descriptor, "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise CallboardError(
+                "file_not_regular",
+                f"{what} {str(path)!r} is not a regular file",
+                "give a plain file",
+            )
+        data = stream.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise CallboardError(
+            "resource_limit",
+            f"{what} {str(path)!r} is larger than {limit_bytes} bytes",
+            f"keep it at or under {limit_bytes} bytes",
+            {"limit_bytes": limit_bytes},
+        )
+    return data

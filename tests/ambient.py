@@ -1,0 +1,62 @@
+"""What surrounds a test run: the environment it starts from and the data that lies outside.
+
+Keeps the developer's Git identity, configuration, home folder and terminal out of every test. It
+must not set up anything that a test is about: repositories, boards and clocks belong to the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DEEP = os.environ.get("CALLBOARD_DEEP") == "1"
+"""Whether the exhaustive versions of sampled tests run (`make test-deep`)."""
+
+# The suite's own two switches; workers of a parallel run inherit them from the first process.
+_SWITCHES = ("CALLBOARD_DEEP", "CALLBOARD_VECTORS")
+_PREFIXES = ("CALLBOARD_", "CLICOLOR", "GIT_", "PIP_", "UV_", "XDG_")
+_NAMES = (
+    "COLUMNS", "EDITOR", "EMAIL", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "PAGER",
+    "PYTHONHOME", "PYTHONPATH", "PYTHONWARNINGS", "SSH_ASKPASS", "VIRTUAL_ENV", "VISUAL",
+)  # fmt: skip
+
+
+def scrub(home: Path) -> None:
+    """Give this process, and all it starts, a known environment with `home` as the home folder."""
+    for name in list(os.environ):
+        ambient = name in _NAMES or name.startswith(("LC_", *_PREFIXES))
+        if ambient and name not in _SWITCHES:
+            del os.environ[name]
+    os.environ |= {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "TZ": "UTC",
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_STATE_HOME": str(home / "state"),
+    }
+    time.tzset()
+
+
+def vectors_folder() -> Path | None:
+    """The folder of conformance vectors, or None where this checkout has none beside it.
+
+    `CALLBOARD_VECTORS` names it; otherwise it is looked for next to the repository. A folder that
+    was named and does not exist is an error, so that a conformance run never passes by accident.
+    """
+    named = os.environ.get("CALLBOARD_VECTORS")
+    if named:
+        folder = Path(named)
+        if not folder.is_dir():
+            raise FileNotFoundError(f"CALLBOARD_VECTORS names {named!r}, which is not a folder")
+        return folder
+    beside = ROOT.parent / "shared" / "vectors"
+    return beside if beside.is_dir() else None
