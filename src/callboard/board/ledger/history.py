@@ -67,11 +67,12 @@ class History:
             return self
         return History.read(data)
 
-    def adopt(self, commit: QueueCommit, line: bytes) -> None:
-        """Take in a commit that is already applied to the projection, and its appended line."""
-        self._note(Line(self._lines + 1, len(self.data), commit, len(line)), len(line))
+    def adopt(self, commit: QueueCommit, data: bytes) -> None:
+        """Take in a commit already applied to the projection; `data` is the ledger with it."""
+        size = len(data) - len(self.data)
+        self._note(Line(self._lines + 1, len(self.data), commit, size), size)
         self._lines += 1
-        self.data += line
+        self.data = data
 
     def commit(self, ordinal: int) -> QueueCommit:
         """The commit at a place in the chain, read again from its line."""

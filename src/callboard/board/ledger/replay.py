@@ -19,13 +19,14 @@ from callboard.board.projection.transitions.cancellation import (
     apply_work_cancellation,
     refuse_exhausted,
 )
-from callboard.board.projection.transitions.completion import apply_completion, check_worker
-from callboard.board.projection.transitions.context import Context
+from callboard.board.projection.transitions.completion import apply_completion
+from callboard.board.projection.transitions.context import Context, dispatch_of
 from callboard.board.projection.transitions.control import apply_control, apply_policy
 from callboard.board.projection.transitions.delivery import apply_delivery_failure, apply_result
 from callboard.board.projection.transitions.grant import apply_grant
 from callboard.board.projection.transitions.launch import apply_dispatch, apply_release
 from callboard.board.projection.transitions.observation import apply_observation
+from callboard.board.projection.transitions.worker import check_worker
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import envelope, identities
 from callboard.board.protocol import operations as ops
@@ -87,9 +88,10 @@ def _apply(projection: Projection, commit: wire.QueueCommit, line_bytes: int) ->
             "read the board again and decide under its policy",
         )
     refuse_exhausted(projection, context)
+    _check_operation_count(projection, commit)
     check_budget(projection, admission=bool(admitted or claims), operations=commit.operations)
     journal.assign(projection, "tip", commit.id)
-    journal.assign(projection, "last_at", max(projection.last_at, commit.at))
+    journal.assign(projection, "last_at", commit.at)
     if projection.repository is None:
         journal.assign(projection, "repository", commit.actor.repository)
     counters = projection.counters
@@ -116,18 +118,39 @@ def _check_chain(projection: Projection, commit: wire.QueueCommit) -> None:
             "a request is committed once",
             {"commit_id": known.id},
         )
-    genesis = isinstance(commit.operations[0], ops.Policy)
-    if projection.tip is None and not genesis:
+    if projection.tip is None:
+        _check_genesis(commit)
+    elif projection.repository != commit.actor.repository:
+        raise CallboardError(
+            "repository_mismatch",
+            f"the actor is of repository {commit.actor.repository!r}, the board of "
+            f"{projection.repository!r}",
+            "a board belongs to the repository of its first commit",
+        )
+
+
+def _check_genesis(commit: wire.QueueCommit) -> None:
+    """A ledger begins with one Policy: with the first Work, or (older ones) by itself."""
+    role = commit.actor.role
+    first, *rest = commit.operations
+    if not isinstance(first, ops.Policy) or any(isinstance(one, ops.Policy) for one in rest):
         raise CallboardError(
             "policy_missing",
-            "the first commit installs no policy",
+            "the first commit does not begin with exactly one Policy",
             "a ledger begins with a Policy",
         )
-    if projection.tip is not None and genesis and isinstance(commit.request, wire.SubmitRequest):
+    submits = isinstance(commit.request, wire.SubmitRequest)
+    if role not in (("producer", "dispatcher") if submits else ("administrator",)):
+        raise CallboardError(
+            "role_forbidden",
+            f"a {role} may not begin a ledger with {envelope.kind_of(commit.request)}",
+            "the first submission comes from a producer or a dispatcher",
+        )
+    if submits and not rest:
         raise CallboardError(
             "operation_forbidden",
-            "a submit brings a Policy although the board has one",
-            "only the first submission carries the policy",
+            "the first submission brings no Work",
+            "a policy alone is never written",
         )
 
 
@@ -135,8 +158,12 @@ def _apply_operations(projection: Projection, context: Context) -> tuple[int, li
     commit = context.commit
     works: list[tuple[int, ops.Work]] = []
     claims: list[ops.Claim] = []
+    if commit.actor.role == "worker":
+        check_worker(projection, commit)
     if isinstance(commit.request, wire.FinishRequest):
         _check_finish(projection, context, commit.request)
+    if isinstance(commit.request, wire.ReleaseRequest):
+        _check_release_scope(projection, commit)
     for index, operation in enumerate(commit.operations):
         if isinstance(operation, ops.Work):
             works.append((index, operation))
@@ -150,15 +177,18 @@ def _apply_operations(projection: Projection, context: Context) -> tuple[int, li
     return admitted, claims
 
 
-def _check_finish(projection: Projection, context: Context, request: wire.FinishRequest) -> None:
-    check_worker(projection, context.commit.actor, request.parameters.dispatch_id)
-    handle = context.commit.actor.claim_handle
-    if isinstance(handle, str) and handle != request.parameters.claim_handle:
+def _check_operation_count(projection: Projection, commit: wire.QueueCommit) -> None:
+    limit = projection.policy.limits.operations
+    if len(commit.operations) > limit:
         raise CallboardError(
-            "claim_scope_invalid",
-            f"actor of handle {handle!r} finishes {request.parameters.claim_handle!r}",
-            "finish the Claim you act for",
+            "operation_limit",
+            f"the commit holds {len(commit.operations)} operations, the policy allows {limit}",
+            "ask for less at once",
+            {"count": len(commit.operations), "limit": limit},
         )
+
+
+def _check_finish(projection: Projection, context: Context, request: wire.FinishRequest) -> None:
     expected = finish_operations(projection, request.parameters, context.at)
     if context.commit.operations != expected:
         raise CallboardError(
@@ -166,6 +196,23 @@ def _check_finish(projection: Projection, context: Context, request: wire.Finish
             f"finish {request.id!r} publishes other operations than its outcome demands",
             "recompute them against the current tip",
         )
+
+
+def _check_release_scope(projection: Projection, commit: wire.QueueCommit) -> None:
+    """What a release cancels belongs to the group it releases."""
+    release = commit.operations[-1]
+    if not isinstance(release, ops.Release):
+        return
+    members = {
+        member.work_id for member in dispatch_of(projection, release.dispatch_id).assignment.claims
+    }
+    for operation in commit.operations[:-1]:
+        if getattr(operation, "work_id", None) not in members:
+            raise CallboardError(
+                "operation_forbidden",
+                f"the release of {release.dispatch_id} cancels something outside that dispatch",
+                "a release closes only its own members",
+            )
 
 
 def _grant(

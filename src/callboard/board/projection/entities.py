@@ -25,7 +25,6 @@ Ownership = Literal["available", "claimed", "completed", "cancelled"]
 Barrier = Literal["none", "pending", "verified", "failed"]
 ClaimPhase = Literal["open", "completed", "cancelled"]
 DispatchPhase = Literal["reserved", "started", "bound", "rejected", "uncertain", "unresolved"]
-Routing = Literal["ready", "worker_unavailable", "worker_incompatible"]
 
 
 class WorkState(Struct, frozen=True, kw_only=True, gc=False):
@@ -39,7 +38,6 @@ class WorkState(Struct, frozen=True, kw_only=True, gc=False):
     place: int
     payload_bytes: int
     gates: tuple[Gate, ...]
-    routing: Routing
     state: Ownership = "available"
     barrier: Barrier = "none"
     attempts: int = 0
@@ -66,7 +64,7 @@ class WorkState(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_ready(self) -> bool:
         """Whether only time, gates and capacity may still stand before a grant."""
-        return self.state == "available" and self.blocked == 0 and self.routing == "ready"
+        return self.state == "available" and self.blocked == 0
 
 
 class ClaimState(Struct, frozen=True, kw_only=True, gc=False):

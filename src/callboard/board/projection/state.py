@@ -80,6 +80,7 @@ class Projection:
         self.observation_ids: dict[str, Observation] = {}
         self.requests: dict[str, RequestState] = {}
         self.commit_ids: dict[str, int] = {}
+        self.runs: dict[str, str] = {}
         self.graphs: dict[str, GraphState] = {}
         self.dependents: dict[str, list[str]] = {}
         self.by_place: dict[int, str] = {}

@@ -49,7 +49,7 @@ class Resource(Record, frozen=True, kw_only=True):
     repository: RepositoryName
     repository_id: Identity
     resource_id: Identity
-    number: Annotated[int, Meta(ge=1, le=2**53 - 1)]
+    number: Decimal
 
 
 class WorkDependency(Record, frozen=True, kw_only=True, tag_field="kind", tag="work"):
@@ -76,14 +76,6 @@ class PullRequestDependency(
 
 Gate = IssueDependency | PullRequestDependency
 Dependency = WorkDependency | IssueDependency | PullRequestDependency
-
-
-class Replacement(Record, frozen=True, kw_only=True):
-    """Lineage of a node that stands in for a delivery-failed one (§7.15)."""
-
-    work_id: Digest
-    disposition: Literal["idempotent", "compensated", "inspection"]
-    evidence: Identity
 
 
 class Run(Record, frozen=True, kw_only=True):
@@ -117,6 +109,14 @@ class Evidence(Record, frozen=True, kw_only=True):
     receipt: Identity | UnsetType = UNSET
     attempts: Annotated[int, Meta(ge=1, le=4096)] | UnsetType = UNSET
     effects: Literal["none", "partial", "unknown"] | UnsetType = UNSET
+
+
+class Replacement(Record, frozen=True, kw_only=True):
+    """Lineage of a node that stands in for a delivery-failed one (§7.15)."""
+
+    work_id: Digest
+    disposition: Literal["idempotent", "compensated", "inspection"]
+    evidence: Evidence
 
 
 class Policy(Record, frozen=True, kw_only=True, tag_field="kind"):

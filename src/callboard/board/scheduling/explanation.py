@@ -14,12 +14,7 @@ from callboard.board.protocol.operations import WorkDependency
 from callboard.board.scheduling.gates import gate_reason
 
 READY = "ready"
-_PREDECESSOR_REASONS = (
-    "dependency_failed",
-    "dependency_delivery_failed",
-    "dependency_result_unavailable",
-    "dependency_wait",
-)
+_FINAL_REASONS = ("dependency_failed", "dependency_delivery_failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +56,6 @@ class Explainer:
 
     def _obstacles(self, state: WorkState) -> list[Obstacle]:
         found = self._predecessors(state)
-        if state.routing != "ready":
-            found.append(Obstacle(state.routing))
         for gate in state.gates:
             reason = gate_reason(self.projection, state.work.pool, gate, self.at)
             if reason is not None:
@@ -100,7 +93,7 @@ class Explainer:
                 if obstacle is not None:
                     path = (state.work.work_id, *obstacle.path)
                     found.append(Obstacle(obstacle.reason, path))
-        return sorted(found, key=lambda one: _PREDECESSOR_REASONS.index(one.reason))
+        return sorted(found, key=_finality)
 
     def _fate(self, work_id: str) -> Obstacle | None:
         """What a predecessor does to its successors; walked without recursion."""
@@ -132,11 +125,17 @@ class Explainer:
 
     def _inherited(self, current: str, ancestors: list[str]) -> Obstacle:
         fates = [fate for one in ancestors if (fate := self._fates[one]) is not None]
-        for reason in _PREDECESSOR_REASONS[:2]:
+        for reason in _FINAL_REASONS:
             for fate in fates:
                 if fate.reason == reason:
                     return Obstacle(reason, (current, *fate.path))
         return Obstacle("dependency_wait", (current, *(fates[0].path if fates else ())))
+
+
+def _finality(obstacle: Obstacle) -> int:
+    """What can no longer pass comes first; the rest stays in edge order."""
+    reason = obstacle.reason
+    return _FINAL_REASONS.index(reason) if reason in _FINAL_REASONS else len(_FINAL_REASONS)
 
 
 def _own_fate(state: WorkState) -> Obstacle | None:

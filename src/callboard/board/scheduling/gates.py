@@ -16,13 +16,13 @@ def gate_reason(projection: Projection, pool: str, gate: Gate, at: int) -> str |
     """Why the gate is shut at `at`, or None where it is open."""
     observation = projection.observations.get(identities.gate_identity(gate))
     if observation is None:
-        return "external_wait"
-    if observation.credential_generation != projection.credential_generation:
-        return "observation_stale"
+        return "external_unavailable"
     if observation.state == "unknown":
         return "external_unavailable"
     if observation.state != "ready":
         return "external_wait"
+    if observation.credential_generation != projection.credential_generation:
+        return "observation_stale"
     age = at - observation.observed_at
     if age > projection.pool(pool).max_observation_age_ms:
         return "observation_stale"

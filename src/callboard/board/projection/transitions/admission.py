@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from msgspec import UNSET, structs
 
-from callboard.board.projection.entities import GraphState, Routing, WorkState
+from callboard.board.projection.entities import GraphState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import Context, claim_of
+from callboard.board.projection.transitions.evidence import DELIVERY_SOURCES, check_evidence
 from callboard.board.protocol import identities
+from callboard.board.protocol.commit import (
+    MAX_OPERATIONS,
+    AssignedClaim,
+    Assignment,
+    ResultReference,
+)
 from callboard.board.protocol.operations import (
     Actor,
     IssueDependency,
@@ -21,12 +28,14 @@ from callboard.board.protocol.operations import (
 )
 from callboard.board.protocol.policy import Pool, Profile
 from callboard.board.protocol.rules import work_faults
+from callboard.board.protocol.scalars import MAX_IDENTITY_BYTES
 from callboard.board.protocol.validate import refuse
 from callboard.canonical import encode_trusted
 from callboard.errors import CallboardError
 
-_REQUEST_ID_BYTES = 256
-_MEMBER_FRAME_BYTES = 512
+_REMEDY_KINDS = frozenset({"delivery", "reconciliation"})
+_REMEDY_SOURCES = DELIVERY_SOURCES | {"trusted_activation"}
+_LONGEST = "x" * MAX_IDENTITY_BYTES
 
 
 def admit(projection: Projection, context: Context, works: list[tuple[int, Work]]) -> int:
@@ -35,7 +44,8 @@ def admit(projection: Projection, context: Context, works: list[tuple[int, Work]
     An identical record that already stands keeps its place; another one under the same identity
     is `work_conflict`.
     """
-    fresh = [(index, work) for index, work in works if not _stands(projection, work)]
+    _refuse_repetition(works)
+    fresh = [(index, work) for index, work in works if not stands(projection, work)]
     if not fresh:
         return 0
     if projection.admission_paused:
@@ -44,16 +54,8 @@ def admit(projection: Projection, context: Context, works: list[tuple[int, Work]
             "admission of new Work is paused",
             "resume it: callboard resume admission",
         )
-    new: dict[str, Work] = {}
-    for index, work in fresh:
-        if work.work_id in new:
-            raise CallboardError(
-                "node_duplicate",
-                f"node {work.node_key!r} of graph {work.graph_id!r} stands twice",
-                "give each node its own key",
-                {"operation": index, "node_key": work.node_key},
-            )
-        new[work.work_id] = work
+    new = {work.work_id: work for _index, work in fresh}
+    for work in new.values():
         _check_one(projection, context.commit.actor, work)
     _check_references(projection, new)
     _refuse_cycle(new)
@@ -63,7 +65,21 @@ def admit(projection: Projection, context: Context, works: list[tuple[int, Work]
     return len(fresh)
 
 
-def _stands(projection: Projection, work: Work) -> bool:
+def _refuse_repetition(works: list[tuple[int, Work]]) -> None:
+    seen: set[str] = set()
+    for index, work in works:
+        if work.work_id in seen:
+            raise CallboardError(
+                "node_duplicate",
+                f"node {work.node_key!r} of graph {work.graph_id!r} stands twice",
+                "give each node its own key",
+                {"operation": index, "node_key": work.node_key},
+            )
+        seen.add(work.work_id)
+
+
+def stands(projection: Projection, work: Work) -> bool:
+    """Whether this very Work is admitted; another one in its place is `work_conflict`."""
     known = projection.works.get(work.work_id)
     if known is None:
         return False
@@ -101,6 +117,7 @@ def _check_one(projection: Projection, actor: Actor, work: Work) -> None:
             f"{profile.trust_domain!r}",
             "the policy resolves the trust domain; leave it out",
         )
+    _check_route(work, profile)
     _check_entitlement(projection, actor, work)
     _check_gates(pool, work)
     _check_replacement(projection, work)
@@ -124,12 +141,28 @@ def _check_one(projection: Projection, actor: Actor, work: Work) -> None:
         )
 
 
+def _check_route(work: Work, profile: Profile) -> None:
+    """A pin or a stated contract must be what the profile has approved (§7.10)."""
+    for name, approved in (
+        ("execution_ref", profile.ref),
+        ("logical_contract", profile.logical_contract),
+    ):
+        stated = getattr(work, name)
+        if stated is not UNSET and stated != approved:
+            raise CallboardError(
+                "profile_mismatch",
+                f"node {work.node_key!r} states {name} {stated}, its profile has {approved!r}",
+                "leave it out, or use the approved value",
+                {"node_key": work.node_key},
+            )
+
+
 def _check_entitlement(projection: Projection, actor: Actor, work: Work) -> None:
     policy = projection.policy
     if actor.role == "worker":
         _check_inheritance(projection, actor, work)
     registered = work.fairness_key in policy.accounting_weights
-    if policy.is_aw or actor.role == "administrator":
+    if policy.is_aw:
         if not registered:
             raise _key_unknown(work, list(policy.accounting_weights))
         return
@@ -191,15 +224,15 @@ def _worker_parent(projection: Projection, actor: Actor) -> Work:
 
 
 def _check_gates(pool: Pool, work: Work) -> None:
-    allowed = set(pool.allowed_repositories)
-    for dependency in work.depends_on:
-        if isinstance(dependency, WorkDependency):
-            continue
-        if dependency.resource.repository not in allowed:
+    named = [one.resource for one in work.depends_on if not isinstance(one, WorkDependency)]
+    if work.subject is not UNSET:
+        named.append(work.subject)
+    for resource in named:
+        if resource.repository not in pool.allowed_repositories:
             raise CallboardError(
                 "repository_not_allowed",
-                f"a gate of node {work.node_key!r} reads {dependency.resource.repository!r}",
-                "the pool allows: " + ", ".join(sorted(allowed)),
+                f"node {work.node_key!r} names a resource of {resource.repository!r}",
+                "the pool allows: " + ", ".join(sorted(pool.allowed_repositories)),
             )
 
 
@@ -214,13 +247,18 @@ def _check_replacement(projection: Projection, work: Work) -> None:
             "has not failed",
             "only a delivery-failed node is replaced",
         )
-    scope = (old.work.pool, old.work.priority, old.work.fairness_key)
-    if scope != (work.pool, work.priority, work.fairness_key):
+    scope = (old.work.pool, old.work.fairness_key)
+    if scope != (work.pool, work.fairness_key) or work.priority < old.work.priority:
         raise CallboardError(
             "replacement_invalid",
-            f"node {work.node_key!r} has another scope than the node it replaces: {scope}",
-            "a replacement inherits pool, priority and key",
+            f"node {work.node_key!r} leaves the scope of the node it replaces: pool "
+            f"{scope[0]!r}, key {scope[1]!r}, priority {old.work.priority}",
+            "a replacement inherits pool, key and priority",
         )
+    claim = projection.claims[str(old.claim_id)]
+    dispatch = projection.dispatches[claim.claim.dispatch_id]
+    evidence = work.replacement_of.evidence
+    check_evidence(projection, dispatch, evidence, _REMEDY_KINDS, _REMEDY_SOURCES)
 
 
 def _check_references(projection: Projection, new: dict[str, Work]) -> None:
@@ -308,7 +346,6 @@ def _enter(projection: Projection, context: Context, index: int, work: Work) -> 
             or known.barrier != "verified"
         )
     )
-    pool = projection.pool(work.pool)
     gates = tuple(
         dependency
         for dependency in work.depends_on
@@ -316,25 +353,16 @@ def _enter(projection: Projection, context: Context, index: int, work: Work) -> 
     )
     _count_in_graph(projection, work, gates)
     size = len(encode_trusted(work.payload))
-    _check_assignment(projection, work, size)
+    _check_assignment(projection, work)
     projection.add_work(
         WorkState(
             work=work,
             place=context.place(index),
             payload_bytes=size,
             gates=gates,
-            routing=_routing(work, pool.profiles[work.worker_profile]),
             blocked=blocked,
         )
     )
-
-
-def _routing(work: Work, profile: Profile) -> Routing:
-    if work.execution_ref is not UNSET and work.execution_ref != profile.ref:
-        return "worker_unavailable"
-    if work.logical_contract is not UNSET and work.logical_contract != profile.logical_contract:
-        return "worker_incompatible"
-    return "ready"
 
 
 def _count_in_graph(
@@ -365,18 +393,43 @@ def _count_in_graph(
     projection.journal.assign(counters, "nodes", counters.nodes + grown.nodes - graph.nodes)
 
 
-def _check_assignment(projection: Projection, work: Work, payload_bytes: int) -> None:
-    """Refuse a Work that could not be handed to a worker alone (§7.17)."""
+def _check_assignment(projection: Projection, work: Work) -> None:
+    """Refuse a Work that could not be handed to a worker alone (§7.17), longest ids assumed."""
     limits = projection.policy.limits
-    size = _REQUEST_ID_BYTES + _MEMBER_FRAME_BYTES + payload_bytes
+    references: list[ResultReference] = []
+    owed = 0
     for dependency in work.depends_on:
         if not isinstance(dependency, WorkDependency):
             continue
         known = projection.works.get(dependency.work_id)
         if known is not None and known.result is not None:
-            size += 220 + len(encode_trusted(known.result))
+            descriptor, commit_id = known.result, str(known.result_commit_id)
         else:
-            size += 220 + limits.result_bytes
+            descriptor, commit_id = {}, _LONGEST
+            owed += limits.result_bytes
+        references.append(
+            ResultReference(
+                work_id=dependency.work_id, result_commit_id=commit_id, descriptor=descriptor
+            )
+        )
+    member = AssignedClaim(
+        handle="h1",
+        claim_id=identities.claim_id("", MAX_OPERATIONS),
+        work_id=work.work_id,
+        work=work.payload,
+        result_refs=references,
+    )
+    assignment = Assignment(
+        version=3,
+        dispatch_id=identities.dispatch_id("", MAX_OPERATIONS),
+        request_id=_LONGEST,
+        commit_id=_LONGEST,
+        policy_epoch=str(projection.policy_epoch),
+        pool=work.pool,
+        worker_profile=work.worker_profile,
+        claims=[member],
+    )
+    size = len(encode_trusted(assignment)) + owed
     if size > limits.assignment_bytes:
         raise CallboardError(
             "assignment_limit",

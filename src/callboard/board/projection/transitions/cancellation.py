@@ -86,6 +86,7 @@ def apply_work_cancellation(
         structs.replace(
             work,
             state="cancelled",
+            claim_id=None,
             cancellation_reason=operation.reason,
             cancellation_commit_id=commit_id,
         )

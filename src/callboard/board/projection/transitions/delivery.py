@@ -26,7 +26,10 @@ _FAILURE = frozenset({"terminal_run", "reconciliation", "delivery"})
 
 def apply_result(projection: Projection, context: Context, operation: Result) -> None:
     """Verify a delivery; successors that wait for nothing else become ready."""
-    work, dispatch = _pending(projection, operation)
+    work, dispatch = _decided(projection, operation)
+    if work.barrier == "verified" and work.result == operation.descriptor:
+        return
+    _require_pending(work)
     check_bytes(projection, operation.descriptor, "result_bytes")
     proof.check_evidence(
         projection, dispatch, operation.evidence, _DELIVERY, proof.DELIVERY_SOURCES
@@ -55,7 +58,10 @@ def apply_delivery_failure(
     projection: Projection, context: Context, operation: DeliveryFailure
 ) -> None:
     """Give a delivery up after its run ended and its reconciliation is exhausted."""
-    work, dispatch = _pending(projection, operation)
+    work, dispatch = _decided(projection, operation)
+    if work.barrier == "failed" and work.disposition == operation.disposition:
+        return
+    _require_pending(work)
     evidence = operation.evidence
     proof.check_evidence(projection, dispatch, evidence, _FAILURE, proof.DELIVERY_SOURCES)
     proof.check_terminal(dispatch, evidence)
@@ -93,19 +99,25 @@ def apply_delivery_failure(
     )
 
 
-def _pending(
+def _decided(
     projection: Projection, operation: Result | DeliveryFailure
 ) -> tuple[WorkState, DispatchState]:
+    """The completed Work that the operation decides on, and the dispatch that completed it."""
     claim, work = claim_on(projection, operation.claim_id, operation.work_id)
-    if work.state != "completed" or work.barrier != "pending":
+    if work.state != "completed":
+        _require_pending(work)
+    _check_completion(claim, work, operation.completion_id)
+    return work, dispatch_of(projection, claim.claim.dispatch_id)
+
+
+def _require_pending(work: WorkState) -> None:
+    if work.barrier != "pending":
         raise CallboardError(
             "barrier_closed",
-            f"the delivery barrier of Work {operation.work_id} is {work.barrier}",
+            f"Work {work.work.work_id} is {work.state}, its delivery barrier is {work.barrier}",
             "a barrier is decided once, after Completion",
             {"state": work.state, "barrier": work.barrier},
         )
-    _check_completion(claim, work, operation.completion_id)
-    return work, dispatch_of(projection, claim.claim.dispatch_id)
 
 
 def _check_completion(claim: ClaimState, work: WorkState, completion_id: str) -> None:

@@ -19,7 +19,7 @@ from callboard.errors import CallboardError
 
 _NONLAUNCH = frozenset({"nonlaunch"})
 _TERMINAL = frozenset({"terminal_run"})
-_UNCERTAIN_KINDS = frozenset({"reconciliation", "nonlaunch", "terminal_run", "prelaunch"})
+_RECONCILIATION = frozenset({"reconciliation"})
 _ANY_SOURCE = proof.DELIVERY_SOURCES | {"trusted_activation"}
 
 
@@ -108,12 +108,6 @@ def _started(
     needed = pinned if pinned is not UNSET else principal
     if needed is UNSET or principal not in (UNSET, needed):
         raise _credential(operation, pinned)
-    if state.open_claims == 0:
-        raise CallboardError(
-            "dispatch_state_invalid",
-            f"dispatch {operation.dispatch_id} has no open Claim left to launch",
-            "release it instead",
-        )
     return structs.replace(
         state,
         state="started",
@@ -134,7 +128,7 @@ def _credential(operation: Dispatch, pinned: object) -> CallboardError:
 
 
 def _bound(
-    projection: Projection, context: Context, state: DispatchState, operation: Dispatch
+    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
 ) -> DispatchState:
     _only(operation, ("run", "evidence"))
     run = operation.run
@@ -150,31 +144,36 @@ def _bound(
         )
     if state.state != "bound":
         _require(state, operation, ("started", "uncertain", "unresolved"))
-    actor = context.commit.actor
-    if actor.role == "worker" and (
-        actor.dispatch_id != operation.dispatch_id
-        or (actor.run_id, actor.workflow) != (run.run_id, run.workflow)
-    ):
+    _check_run(projection, state, run)
+    if operation.evidence is not UNSET:
+        proof.check_evidence(projection, state, operation.evidence, _RECONCILIATION, _ANY_SOURCE)
+    return structs.replace(state, state="bound", run=run)
+
+
+def _check_run(projection: Projection, state: DispatchState, run: Run) -> None:
+    serving = projection.runs.get(run.run_id)
+    if serving not in (None, state.assignment.dispatch_id):
         raise CallboardError(
             "run_binding_conflict",
-            f"a worker of run {actor.run_id!r} may not bind run {run.run_id}",
-            "a worker binds only its own run",
+            f"run {run.run_id} already serves dispatch {serving}",
+            "one run carries one dispatch",
+            {"dispatch_id": serving},
         )
-    _check_run(state, run)
-    if operation.evidence is not UNSET:
-        proof.check_evidence(projection, state, operation.evidence, _UNCERTAIN_KINDS, _ANY_SOURCE)
-    return structs.replace(state, state="bound", run=run, reason=None)
-
-
-def _check_run(state: DispatchState, run: Run) -> None:
+    projection.journal.put(projection.runs, run.run_id, state.assignment.dispatch_id)
     profile = state.profile
     event = "workflow_dispatch" if is_github(profile.workflow) else "host_dispatch"
-    found = (run.workflow, run.ref, run.principal, run.event)
-    wanted = (profile.workflow, profile.ref, state.principal, event)
+    found = (run.repository, run.workflow, run.ref, run.principal, run.event)
+    wanted = (
+        projection.repository,
+        profile.workflow,
+        profile.ref,
+        state.principal,
+        event,
+    )
     if found != wanted:
         raise CallboardError(
             "run_binding_conflict",
-            f"run {run.run_id} has workflow, ref, principal, event {found}, the dispatch {wanted}",
+            f"run {run.run_id} shows {found}, the dispatch needs {wanted}",
             "bind only a run of the approved profile",
         )
 
@@ -189,7 +188,7 @@ def _rejected(
     proof.check_evidence(projection, state, operation.evidence, _NONLAUNCH, proof.NONLAUNCH_SOURCES)
     reason = operation.reason
     return structs.replace(
-        state, state="rejected", reason=reason if isinstance(reason, str) else None
+        state, state="rejected", reason=reason if isinstance(reason, str) else state.reason
     )
 
 
@@ -203,7 +202,7 @@ def _uncertain(
 def _unresolved(
     projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
 ) -> DispatchState:
-    _require(state, operation, ("started", "uncertain", "unresolved"))
+    _require(state, operation, ("uncertain", "unresolved"))
     return _doubt(projection, state, operation)
 
 
@@ -214,7 +213,7 @@ def _doubt(projection: Projection, state: DispatchState, operation: Dispatch) ->
             "record_invalid", f"an {operation.state} Dispatch gives no reason", "add a reason code"
         )
     if operation.evidence is not UNSET:
-        proof.check_evidence(projection, state, operation.evidence, _UNCERTAIN_KINDS, _ANY_SOURCE)
+        proof.check_evidence(projection, state, operation.evidence, _RECONCILIATION, _ANY_SOURCE)
     return structs.replace(state, state=operation.state, reason=operation.reason)
 
 

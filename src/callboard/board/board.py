@@ -1,0 +1,275 @@
+"""Board: what surfaces and users call.
+
+It puts the parts together for one repository: settings and recipes from a commit, the publisher,
+the host. Rules live below it; rendering lives above it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from callboard.board.execution.principal import read_principal
+from callboard.board.execution.site import Folders, Site
+from callboard.board.ledger.history import History
+from callboard.board.protocol import commit as wire
+from callboard.board.protocol.operations import Work
+from callboard.board.protocol.policy import CEILINGS, PolicyDocument
+from callboard.board.protocol.validate import refuse
+from callboard.board.publishing import lifecycle
+from callboard.board.publishing.bootstrap import DEFAULT_POOL, propose_policy
+from callboard.board.publishing.config import (
+    CONFIG_PATH,
+    MAX_CONFIG_BYTES,
+    Settings,
+    read_settings,
+)
+from callboard.board.publishing.intents import MAX_NODES, DispatchNext, Intent, Nothing, Submit
+from callboard.board.publishing.names import name_faults
+from callboard.board.publishing.plan import Plan, in_order
+from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted
+from callboard.board.publishing.recipe import (
+    MAX_RECIPE_BYTES,
+    FOLDER,
+    Recipe,
+    parse_recipe,
+    recipe_name,
+)
+from callboard.board.storage.repository import Repository
+from callboard.clock import Clock
+from callboard.errors import CallboardError
+
+__all__ = ["Accepted", "Board", "Folders", "Nothing", "new_request_id"]
+
+Pause = Literal["admission", "grants"]
+
+
+def new_request_id() -> str:
+    """A fresh request id: `r_` and 128 random bits in hex."""
+    return "r_" + secrets.token_hex(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One request of a submission: its id, its plan nodes, and the answer."""
+
+    request_id: str
+    outcome: Accepted | Nothing
+
+
+class Board:
+    """One repository's board. Close it, or use it as a context."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        folders: Folders,
+        *,
+        branch: str | None = None,
+        clock: Clock | None = None,
+        patience_s: float = DEFAULT_PATIENCE_S,
+    ) -> Board:
+        """The board of the repository around `path`; the branch is that of the settings.
+
+        Raises `repository_missing`, `config_invalid` or `queue_branch_refused`.
+        """
+        repository = Repository.discover(path)
+        if branch is None:
+            branch = _settings(repository).board.branch
+        principal = read_principal(folders.config)
+        site = Site(repository, branch, folders, principal, clock=clock, patience_s=patience_s)
+        return cls(site)
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of files."""
+        self.site.close()
+
+    # --- what the repository proposes ----------------------------------------------------------
+
+    def settings(self) -> Settings:
+        """The settings in HEAD's commit."""
+        return _settings(self.site.repository)
+
+    def recipes(self, commit: str) -> dict[str, Recipe]:
+        """Every worker recipe of a commit, by name; raises `recipe_invalid`."""
+        repository = self.site.repository
+        found: dict[str, Recipe] = {}
+        for path in repository.list_files(commit, FOLDER.rstrip("/")):
+            name = recipe_name(path)
+            if name is None:
+                continue
+            data = repository.read_file(commit, path, MAX_RECIPE_BYTES)
+            if data is not None:
+                found[name] = parse_recipe(data, name=name)
+        return found
+
+    def propose_policy(self) -> PolicyDocument:
+        """The policy that HEAD's settings and recipes would install."""
+        commit = self._head()
+        return propose_policy(
+            self.settings().work_queue,
+            self.recipes(commit),
+            repository=self.site.name,
+            revision=commit,
+        )
+
+    def _head(self) -> str:
+        commit = self.site.repository.head_commit()
+        if commit is None:
+            raise CallboardError(
+                "head_unborn",
+                "the repository has no commit yet, so no worker recipe can be pinned",
+                "commit your files, the recipes in .callboard/workers too, then submit",
+            )
+        return commit
+
+    def _verify_routes(self, policy: PolicyDocument, works: list[Work]) -> None:
+        """Refuse Work whose worker recipe is not where its profile pins it (§7.1)."""
+        for pool_name, profile_name in sorted({(w.pool, w.worker_profile) for w in works}):
+            profile = policy.pools[pool_name].profiles[profile_name]
+            data = None
+            try:
+                data = self.site.repository.read_file(
+                    profile.ref, profile.workflow, MAX_RECIPE_BYTES
+                )
+            except CallboardError as error:
+                if error.code != "object_missing":
+                    raise
+            if data is None:
+                raise CallboardError(
+                    "worker_unavailable",
+                    f"profile {profile_name!r} pins {profile.workflow} at {profile.ref[:12]}, "
+                    "which this repository does not have",
+                    "fetch that commit, or choose another profile",
+                    {"pool": pool_name, "profile": profile_name, "ref": profile.ref},
+                )
+            parse_recipe(data, name=profile_name)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def history(self) -> History:
+        """The validated history at the present tip."""
+        return self.site.publisher.refresh()
+
+    def now_ms(self) -> int:
+        """The time a decision taken now would carry."""
+        return self.site.publisher.decision_time(self.history().projection)
+
+    # --- changing ------------------------------------------------------------------------------
+
+    def submit(
+        self, plan: Plan, *, request_id: str | None = None, split: bool = False
+    ) -> list[Part]:
+        """Post a plan, whole, or with `split` in requests `<id>.<k>` of at most 256 nodes."""
+        self._head()
+        identity = _checked_request(request_id)
+        actor = self.site.actor("producer")
+        parts = self._parts(plan, identity) if split else [(identity, plan)]
+        return [
+            Part(
+                part_id,
+                self._publish(
+                    Submit(part_id, actor, part, self.propose_policy, self._verify_routes)
+                ),
+            )
+            for part_id, part in parts
+        ]
+
+    def _parts(self, plan: Plan, request_id: str) -> list[tuple[str, Plan]]:
+        from msgspec import structs
+
+        nodes = [plan.nodes[index] for index in in_order(plan)]
+        size = MAX_NODES - 1
+        chunks = [nodes[start : start + size] for start in range(0, len(nodes), size)]
+        if len(chunks) == 1:
+            return [(request_id, plan)]
+        return [
+            (f"{request_id}.{number}", structs.replace(plan, nodes=chunk))
+            for number, chunk in enumerate(chunks, start=1)
+        ]
+
+    def grant(
+        self,
+        *,
+        pool: str | None = None,
+        max_claims: int = 1,
+        max_dispatches: int = 1,
+        max_bytes: int = CEILINGS.assignment_bytes,
+        request_id: str | None = None,
+    ) -> Accepted | Nothing:
+        """Ask for the next fair batch; nothing is launched yet."""
+        parameters = wire.DispatchNextParameters(
+            pool=self.pool_name(pool),
+            max_claims=max_claims,
+            max_dispatches=max_dispatches,
+            max_bytes=max_bytes,
+        )
+        actor = self.site.actor("dispatcher")
+        return self._publish(DispatchNext(_checked_request(request_id), actor, parameters))
+
+    def pool_name(self, asked: str | None) -> str:
+        """The pool asked for, else `default`, else the only one."""
+        pools = self.history().projection.policy.pools
+        if asked is not None:
+            self.history().projection.pool(asked)
+            return asked
+        if DEFAULT_POOL in pools or len(pools) == 1:
+            return DEFAULT_POOL if DEFAULT_POOL in pools else next(iter(pools))
+        raise CallboardError(
+            "pool_required",
+            f"the board has {len(pools)} pools",
+            "name one: --pool " + "|".join(sorted(pools)),
+        )
+
+    def cancel(
+        self, work_ids: list[str], *, reason: str, request_id: str | None = None
+    ) -> Accepted | Nothing:
+        """End Work for good; its successors stay blocked until they are cancelled too."""
+        actor = self.site.actor("producer")
+        return self._publish(
+            lifecycle.cancel_work(_checked_request(request_id), work_ids, reason, actor)
+        )
+
+    def set_paused(
+        self, what: Pause, paused: bool, *, reason: str, request_id: str | None = None
+    ) -> Accepted | Nothing:
+        """Pause or resume the admission of Work or the granting of Claims."""
+        actor = self.site.actor("administrator")
+        name: Literal["admission_paused", "grants_paused"] = (
+            "admission_paused" if what == "admission" else "grants_paused"
+        )
+        return self._publish(
+            lifecycle.control(_checked_request(request_id), name, paused, reason, actor)
+        )
+
+    def _publish(self, intent: Intent) -> Accepted | Nothing:
+        return self.site.publisher.publish(intent)
+
+
+def _checked_request(request_id: str | None, make: Callable[[], str] = new_request_id) -> str:
+    if request_id is None:
+        return make()
+    faults = name_faults(request_id, "/request_id")
+    if faults:
+        raise refuse("request_id_invalid", "request id", faults, "give a plain name")
+    return request_id
+
+
+def _settings(repository: Repository) -> Settings:
+    commit = repository.head_commit()
+    if commit is None:
+        return read_settings(None)
+    return read_settings(repository.read_file(commit, CONFIG_PATH, MAX_CONFIG_BYTES))

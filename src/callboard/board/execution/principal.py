@@ -1,0 +1,63 @@
+"""Who acts on this machine: a stable number kept in the user's config folder.
+
+Source: specification 1, §7.7; wire-v3 §2 (Decimal). It is made once and names provenance; it proves
+nothing and is no secret, but the file is kept private all the same.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import msgspec
+
+from callboard import canonical, files
+from callboard.board.protocol.scalars import Decimal
+from callboard.board.protocol.validate import parse
+from callboard.errors import CallboardError
+
+IDENTITY_FILE = "identity.json"
+_BITS = 62
+_MAX_BYTES = 4096
+
+
+class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of the identity file."""
+
+    principal: Decimal
+
+
+def read_principal(config: Path) -> str | None:
+    """The principal of this user, or None where `init` has not made one.
+
+    Raises `identity_invalid` for a file that is not what `init` wrote.
+    """
+    path = config / IDENTITY_FILE
+    if not path.exists():
+        return None
+    data = files.read_bounded(path, _MAX_BYTES, what="identity file")
+    try:
+        return parse(
+            Identity, canonical.decode(data), what=str(path), code="identity_invalid"
+        ).principal
+    except CallboardError as error:
+        raise CallboardError(
+            "identity_invalid",
+            f"the identity file {str(path)!r} is damaged: {error.message}",
+            "restore it from a backup; a new identity would be another person to the board",
+        ) from error
+
+
+def make_principal(config: Path) -> tuple[str, bool]:
+    """The user's principal, made now where there is none; tells whether it was made."""
+    known = read_principal(config)
+    if known is not None:
+        return known, False
+    config.mkdir(parents=True, exist_ok=True, mode=0o700)
+    principal = str(secrets.randbits(_BITS) + 1)
+    document = canonical.encode({"principal": principal}) + b"\n"
+    try:
+        files.publish(config / IDENTITY_FILE, document, private=True, replace=False)
+    except FileExistsError:
+        return make_principal(config)
+    return principal, True

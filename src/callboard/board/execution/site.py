@@ -1,0 +1,129 @@
+"""Site: one repository's board as a process of this host works on it.
+
+It gathers what every step of an execution needs (store, publisher, run registry, clock, identity)
+and names the actors. It takes no decision and reads no environment; folders are given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from callboard.board.execution.registry import RunRegistry
+from callboard.board.protocol import operations as ops
+from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Publisher
+from callboard.board.storage.git import GitStore
+from callboard.board.storage.repository import Repository
+from callboard.clock import Clock, SystemClock
+from callboard.errors import CallboardError
+
+DISPATCH_WORKFLOW = ".callboard/dispatch"
+RUNS_FOLDER = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The user's folders: `config` holds the principal, `state` the run registry and runs."""
+
+    config: Path
+    state: Path
+
+
+Role = Literal["administrator", "producer", "dispatcher", "worker", "reconciler"]
+
+
+class Site:
+    """An opened repository with its board. Close it, or use it as a context."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        branch: str,
+        folders: Folders,
+        principal: str | None,
+        *,
+        clock: Clock | None = None,
+        patience_s: float = DEFAULT_PATIENCE_S,
+    ) -> None:
+        self.repository = repository
+        self.branch = branch
+        self.folders = folders
+        self._principal = principal
+        self.clock = clock or SystemClock()
+        self.store = GitStore(repository, branch, clock=self.clock)
+        self.publisher = Publisher(self.store, self.clock, patience_s=patience_s)
+
+    @property
+    def principal(self) -> str:
+        """Who acts, or `identity_missing`; reading needs none."""
+        if self._principal is None:
+            raise CallboardError(
+                "identity_missing",
+                "this user has no identity on the board yet",
+                "make one: callboard init",
+            )
+        return self._principal
+
+    @cached_property
+    def registry(self) -> RunRegistry:
+        """The host's run registry, opened when first needed."""
+        return RunRegistry(self.folders.state)
+
+    @property
+    def key(self) -> str:
+        """This board's key in the registry: its repository folder and branch."""
+        place = f"{self.repository.common_dir.resolve()}\n{self.branch}"
+        return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """`owner/name` of the repository: the ledger's own once it exists (wire-v3 §10)."""
+        known = self.publisher.refresh().projection.repository
+        return known or self.proposed_name
+
+    @property
+    def proposed_name(self) -> str:
+        """The name a new ledger would get: from the remote, else `local/<folder>`."""
+        remote = self.repository.remote_slug()
+        if remote is not None:
+            return remote
+        folder = self.repository.work_tree or self.repository.common_dir
+        stem = folder.resolve().name.removesuffix(".git")
+        safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in stem)
+        return f"local/{safe or 'repository'}"
+
+    def actor(self, role: Role) -> ops.Actor:
+        """The acting person or process without a run of its own."""
+        return ops.Actor(role=role, principal=self.principal, repository=self.name)
+
+    def run_actor(
+        self,
+        role: Role,
+        *,
+        workflow: str,
+        run_id: str,
+        dispatch_id: str | UnsetType = UNSET,
+        claim_handle: str | UnsetType = UNSET,
+    ) -> ops.Actor:
+        """The acting run, attempt 1."""
+        return ops.Actor(
+            role=role,
+            principal=self.principal,
+            repository=self.name,
+            workflow=workflow,
+            run_id=run_id,
+            run_attempt=1,
+            dispatch_id=dispatch_id,
+            claim_handle=claim_handle,
+        )
+
+    def close(self) -> None:
+        """Let go of files."""
+        if "registry" in self.__dict__:
+            self.registry.close()
+        self.repository.close()

@@ -1,0 +1,1 @@
+"""The one checked way to change the board: request, candidate, append, receipt."""

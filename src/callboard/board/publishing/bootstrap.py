@@ -1,0 +1,140 @@
+"""The policy that settings and worker recipes propose.
+
+Source: specification 1, §7.1; wire-v3 §10 (default policy). Pure: the caller has read settings and
+recipes from one commit. It is written once, with the first submission or a later installation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from callboard.board.protocol.policy import (
+    CEILINGS,
+    Limits,
+    PolicyDocument,
+    Pool,
+    Profile,
+    Reconciliation,
+    Retry,
+)
+from callboard.board.protocol.rules import policy_faults
+from callboard.board.protocol.validate import refuse
+from callboard.board.publishing.config import PoolSettings, QueueSettings
+from callboard.board.publishing.recipe import Recipe, logical_contract, recipe_path
+from callboard.errors import CallboardError
+
+CLASS_WEIGHTS = [8, 4, 2, 1, 1]
+DEFAULT_POOL = "default"
+DEFAULT_WORKER = "default"
+TRUST_DOMAIN = "default"
+CREDENTIAL_SCOPE = "repository"
+MAX_OBSERVATION_AGE_MS = 60_000
+RECONCILIATION = Reconciliation(max_attempts=5, deadline_ms=300_000)
+
+
+def propose_policy(
+    settings: QueueSettings, recipes: Mapping[str, Recipe], *, repository: str, revision: str
+) -> PolicyDocument:
+    """The policy of `settings` with every recipe of `revision` as a profile.
+
+    `recipes` maps worker names to what they are at `revision`. Raises `worker_missing` where a
+    pool would have no worker, `config_invalid` where a named worker does not exist.
+    """
+    pools = settings.pools if isinstance(settings.pools, dict) else {DEFAULT_POOL: PoolSettings()}
+    weights = settings.accounting_weights
+    policy = PolicyDocument(
+        mode=settings.mode,
+        class_weights=list(CLASS_WEIGHTS),
+        accounting_weights={"": 1, **weights} if isinstance(weights, dict) else {"": 1},
+        authorization="aw",
+        producers={},
+        pools={
+            name: _pool(name, pool, settings, recipes, repository, revision)
+            for name, pool in pools.items()
+        },
+        limits=_limits(settings),
+    )
+    faults = policy_faults(policy)
+    if faults:
+        raise refuse("policy_invalid", "the proposed policy", faults, "correct the settings")
+    return policy
+
+
+def _limits(settings: QueueSettings) -> Limits:
+    values = {name: getattr(CEILINGS, name) for name in CEILINGS.__struct_fields__}
+    return Limits(**{**values, "pending_nodes": settings.pending_limit})
+
+
+def _pool(
+    name: str,
+    pool: PoolSettings,
+    settings: QueueSettings,
+    recipes: Mapping[str, Recipe],
+    repository: str,
+    revision: str,
+) -> Pool:
+    names = sorted(recipes) if pool.workers is UNSET else pool.workers
+    unknown = [one for one in names if one not in recipes]
+    if unknown or not names:
+        raise _no_worker(name, unknown, recipes)
+    concurrency = (
+        settings.concurrency if isinstance(pool.concurrency, type(UNSET)) else pool.concurrency
+    )
+    return Pool(
+        default_profile=_default_worker(name, pool, names),
+        profiles={one: _profile(one, recipes[one], repository, revision) for one in names},
+        logical_limit=concurrency,
+        native_limit=concurrency,
+        per_account_limit=pool.per_account_limit,
+        allowed_repositories=[repository],
+        max_observation_age_ms=MAX_OBSERVATION_AGE_MS,
+        retry=Retry(
+            max_attempts=settings.retry.max_attempts,
+            backoff_ms=settings.retry.backoff_seconds * 1000,
+        ),
+        reconciliation=RECONCILIATION,
+    )
+
+
+def _no_worker(pool: str, unknown: list[str], recipes: Mapping[str, Recipe]) -> CallboardError:
+    if unknown:
+        return CallboardError(
+            "config_invalid",
+            f"pool {pool!r} names the worker {unknown[0]!r}, which has no recipe",
+            "workers: " + (", ".join(sorted(recipes)) or "none"),
+            {"pool": pool, "workers": unknown},
+        )
+    return CallboardError(
+        "worker_missing",
+        f"pool {pool!r} has no worker: no recipe .callboard/workers/<name>.toml is committed",
+        "write one (callboard init makes a starter) and commit it",
+        {"pool": pool},
+    )
+
+
+def _default_worker(pool: str, settings: PoolSettings, names: list[str]) -> str:
+    if isinstance(settings.default_worker, str):
+        if settings.default_worker not in names:
+            raise CallboardError(
+                "config_invalid",
+                f"pool {pool!r} has the default worker {settings.default_worker!r}, which is not "
+                "one of its workers",
+                "workers: " + ", ".join(names),
+            )
+        return settings.default_worker
+    return DEFAULT_WORKER if DEFAULT_WORKER in names else names[0]
+
+
+def _profile(name: str, recipe: Recipe, repository: str, revision: str) -> Profile:
+    return Profile(
+        workflow=recipe_path(name),
+        ref=revision,
+        trust_domain=TRUST_DOMAIN,
+        credential_scope=CREDENTIAL_SCOPE,
+        effect_scope=repository,
+        max_claims=recipe.max_claims,
+        share_keys=recipe.share_keys,
+        logical_contract=logical_contract(recipe),
+    )

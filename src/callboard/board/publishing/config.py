@@ -1,0 +1,141 @@
+"""Repository settings: `.callboard/config.toml`, read into typed values or refused by name.
+
+Source: specification 1, §§7.1, 7.9; wire-v3 §10. Settings only propose a policy; the installed one
+is authoritative, and nothing here can turn scheduling off or point at a particular Work.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from callboard.board.protocol.policy import Mode, Record
+from callboard.board.protocol.scalars import CountBound, FairnessKey, Identity, Weight
+from callboard.board.protocol.validate import Fault, faults_of, parse, pointer_step, refuse
+from callboard.board.publishing.names import name_faults
+from callboard.errors import CallboardError
+
+CONFIG_PATH = ".callboard/config.toml"
+MAX_CONFIG_BYTES = 262_144
+DEFAULT_BRANCH = "work-queue"
+
+_DISABLING = ("enabled", "disabled", "disable", "scheduler", "scheduling", "advisory", "storage")
+_SELECTING = ("work", "work_id", "works", "nodes", "select", "selector", "filter", "prefer")
+
+
+class RetrySettings(Record, frozen=True, kw_only=True):
+    """Attempts a Work gets, and the pause after each, in seconds."""
+
+    max_attempts: Annotated[int, Meta(ge=1, le=16)] = 3
+    backoff_seconds: Annotated[int, Meta(ge=1, le=3600)] = 30
+
+
+class PoolSettings(Record, frozen=True, kw_only=True):
+    """One pool; settings left out follow the queue's."""
+
+    concurrency: CountBound | UnsetType = UNSET
+    per_account_limit: CountBound | UnsetType = UNSET
+    workers: Annotated[list[Identity], Meta(min_length=1, max_length=256)] | UnsetType = UNSET
+    default_worker: Identity | UnsetType = UNSET
+
+
+class IssueSettings(Record, frozen=True, kw_only=True):
+    """Mirror issues; they need a host that has issues."""
+
+    label: Identity | UnsetType = UNSET
+
+
+class QueueSettings(Record, frozen=True, kw_only=True):
+    """The table `[work_queue]`; every key has the default of §7.1."""
+
+    mode: Mode = "weighted-priority"
+    concurrency: CountBound = 16
+    pending_limit: CountBound = 4096
+    accounting_weights: (
+        Annotated[dict[FairnessKey, Weight], Meta(min_length=1, max_length=1024)] | UnsetType
+    ) = UNSET
+    retry: RetrySettings = RetrySettings()
+    issues: bool | IssueSettings = False
+    pools: (
+        Annotated[dict[Identity, PoolSettings], Meta(min_length=1, max_length=64)] | UnsetType
+    ) = UNSET
+
+
+class BoardSettings(Record, frozen=True, kw_only=True):
+    """The table `[board]`: where the board lives."""
+
+    branch: Identity = DEFAULT_BRANCH
+
+
+class Settings(Record, frozen=True, kw_only=True):
+    """The whole file."""
+
+    board: BoardSettings = BoardSettings()
+    work_queue: QueueSettings = QueueSettings()
+
+
+def read_settings(data: bytes | None) -> Settings:
+    """The settings in `data`; a missing file, table or key gives its default.
+
+    Raises `CallboardError` `config_invalid` with one entry a faulty property.
+    """
+    if data is None:
+        return Settings()
+    value = _toml(data)
+    faults = [*_refused_by_name(value), *faults_of(Settings, value)]
+    queue = value.get("work_queue")
+    if isinstance(queue, dict):
+        faults.extend(_queue_faults(queue))
+    if faults:
+        raise refuse(
+            "config_invalid", CONFIG_PATH, faults, "correct the setting and commit the file"
+        )
+    return parse(Settings, value, what=CONFIG_PATH, code="config_invalid")
+
+
+def _toml(data: bytes) -> dict[str, object]:
+    if len(data) > MAX_CONFIG_BYTES:
+        raise CallboardError(
+            "resource_limit",
+            f"{CONFIG_PATH} has {len(data)} bytes, at most {MAX_CONFIG_BYTES} are read",
+            "keep only settings in it",
+        )
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise CallboardError(
+            "config_invalid",
+            f"{CONFIG_PATH} is not valid TOML: {error}",
+            "correct the file and commit it",
+        ) from error
+
+
+def _refused_by_name(value: dict[str, object]) -> list[Fault]:
+    """Settings that would take scheduling away, or aim it, are refused with their reason."""
+    faults: list[Fault] = []
+    queue = value.get("work_queue")
+    for table, place in ((value, ""), (queue, "/work_queue")):
+        if not isinstance(table, dict):
+            continue
+        for name in table:
+            if name in _DISABLING:
+                faults.append(Fault(f"{place}/{name}", "scheduling cannot be switched off"))
+            elif name in _SELECTING:
+                faults.append(Fault(f"{place}/{name}", "a setting cannot pick a particular Work"))
+    return faults
+
+
+def _queue_faults(queue: dict[str, object]) -> list[Fault]:
+    faults: list[Fault] = []
+    weights = queue.get("accounting_weights")
+    if isinstance(weights, dict) and weights.get("", 1) != 1:
+        faults.append(
+            Fault("/work_queue/accounting_weights/", "the default key always has weight 1")
+        )
+    pools = queue.get("pools")
+    if isinstance(pools, dict):
+        for name in pools:
+            faults.extend(name_faults(str(name), "/work_queue/pools" + pointer_step(name)))
+    return faults

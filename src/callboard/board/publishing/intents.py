@@ -1,0 +1,194 @@
+"""What somebody wants of the board, before it is known which tip it will meet.
+
+Source: specification 1, §7.7. An intent keeps its request id and meaning over every retry; its
+operations are made anew against each tip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from callboard.board.ledger.finish import finish_operations
+from callboard.board.projection.entities import RequestState
+from callboard.board.projection.state import Projection
+from callboard.board.projection.transitions.admission import stands
+from callboard.board.protocol import commit as wire
+from callboard.board.protocol import identities
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.policy import PolicyDocument, Record
+from callboard.board.publishing.plan import Plan, compile_plan
+from callboard.board.scheduling.packing import BatchRequest, plan_batch
+from callboard.errors import CallboardError
+
+MAX_NODES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What one commit would hold."""
+
+    parameters: Record
+    operations: list[ops.Operation]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A normal answer without a write: why, and what was found."""
+
+    reason: str
+    details: dict[str, object] = field(default_factory=dict)
+
+
+class Intent(Protocol):
+    """One logical request."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def actor(self) -> ops.Actor: ...
+
+    def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
+        """The candidate against this state at this time."""
+        ...
+
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
+        """Whether an accepted request of this id means what this intent means."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Post a plan; on an empty board it brings the policy that `propose` gives."""
+
+    request_id: str
+    actor: ops.Actor
+    plan: Plan
+    propose: Callable[[], PolicyDocument]
+    verify: Callable[[PolicyDocument, list[ops.Work]], None]
+    kind: str = "submit"
+
+    def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
+        genesis = projection.tip is None
+        policy = self.propose() if genesis else projection.policy
+        works = self._works(projection, policy, at)
+        fresh = [work for work in works if not stands(projection, work)]
+        if not fresh:
+            return Nothing("already_submitted", {"works": [work.work_id for work in works]})
+        limit = MAX_NODES - 1 if genesis else MAX_NODES
+        if len(works) > limit:
+            raise CallboardError(
+                "plan_too_large",
+                f"the plan has {len(works)} nodes, one request takes {limit}",
+                "submit it with --split",
+                {"count": len(works), "limit": limit},
+            )
+        self.verify(policy, fresh)
+        operations: list[ops.Operation] = [*works]
+        if genesis:
+            epoch = identities.epoch_id(self.request_id)
+            operations.insert(0, ops.Policy(epoch=epoch, policy=policy))
+        return Candidate(wire.SubmitParameters(nodes=works), operations)
+
+    def _works(self, projection: Projection, policy: PolicyDocument, at: int) -> list[ops.Work]:
+        def standing(work_id: str) -> ops.Work | None:
+            state = projection.works.get(work_id)
+            return None if state is None else state.work
+
+        return compile_plan(self.plan, policy, standing, at)
+
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
+        works = self._works(projection, projection.policy, known.at)
+        return _matches(known, self.actor, self.kind, wire.SubmitParameters(nodes=works))
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchNext:
+    """Ask for the next fair batch of one pool."""
+
+    request_id: str
+    actor: ops.Actor
+    parameters: wire.DispatchNextParameters
+    kind: str = "dispatch_next"
+
+    def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
+        asked = self.parameters
+        plan = plan_batch(
+            projection,
+            BatchRequest(
+                pool=asked.pool,
+                max_claims=asked.max_claims,
+                max_dispatches=asked.max_dispatches,
+                max_bytes=asked.max_bytes,
+                request_id=self.request_id,
+                commit_id=commit_id,
+            ),
+            at,
+        )
+        if not plan.claims:
+            limit = {} if plan.stop.limit is None else {"limit": plan.stop.limit}
+            return Nothing(plan.stop.reason, {"pool": asked.pool, **limit})
+        return Candidate(asked, [*plan.claims])
+
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
+        return _matches(known, self.actor, self.kind, self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """End one assigned Claim, as its own worker run."""
+
+    request_id: str
+    actor: ops.Actor
+    parameters: wire.FinishParameters
+    kind: str = "finish"
+
+    def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
+        return Candidate(self.parameters, finish_operations(projection, self.parameters, at))
+
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
+        return _matches(known, self.actor, self.kind, self.parameters)
+
+
+Builder = Callable[[Projection, int], "list[ops.Operation] | Nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """A request whose parameters are its operations, made anew by `make` for each tip.
+
+    With `exact`, a committed request of the same id must have the same content; without, the id
+    itself names the fact (a Release of one dispatch, say) and what stands is the answer.
+    """
+
+    kind: str
+    request_id: str
+    actor: ops.Actor
+    make: Builder
+    exact: bool = False
+
+    def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
+        made = self.make(projection, at)
+        if isinstance(made, Nothing):
+            return made
+        return Candidate(wire.OperationsParameters(operations=made), made)
+
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
+        if known.kind != self.kind:
+            return False
+        if not self.exact:
+            return known.actor.role == self.actor.role
+        made = self.make(projection, known.at)
+        if isinstance(made, Nothing):
+            return False
+        parameters = wire.OperationsParameters(operations=made)
+        return _matches(known, self.actor, self.kind, parameters)
+
+
+def _matches(known: RequestState, actor: ops.Actor, kind: str, parameters: Record) -> bool:
+    return known.fingerprint == identities.fingerprint(actor, kind, parameters)

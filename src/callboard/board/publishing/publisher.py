@@ -1,0 +1,176 @@
+"""The one publication path: read, replay, recognise, build, check, append, or begin again.
+
+Source: specification 1, §7.7. A lost race discards the whole decision; an unknown outcome is
+settled by looking for the request. It decides nothing about what a request may do.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from callboard.board.ledger import replay
+from callboard.board.ledger.history import History
+from callboard.board.projection.entities import RequestState
+from callboard.board.projection.state import Projection
+from callboard.board.protocol import commit as wire
+from callboard.board.protocol import identities
+from callboard.board.publishing.intents import Candidate, Intent, Nothing
+from callboard.board.storage.store import Appended, LedgerStore, LedgerTip, LostRace
+from callboard.clock import Clock
+from callboard.errors import CallboardError
+
+DEFAULT_PATIENCE_S = 30.0
+_FIRST_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A committed request. `source` is the commit it was decided on; `replayed` tells that it
+    stood already and nothing was written."""
+
+    request: RequestState
+    source: str | None
+    replayed: bool
+
+
+def _pause(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+class Publisher:
+    """Publishes intents to one ledger store; keeps the validated history between calls.
+
+    `patience_s` bounds how long lost races are retried. One instance serves one thread at a time;
+    it locks itself.
+    """
+
+    def __init__(
+        self,
+        store: LedgerStore,
+        clock: Clock,
+        *,
+        patience_s: float = DEFAULT_PATIENCE_S,
+        chance: random.Random | None = None,
+        pause: Callable[[float], None] = _pause,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._patience_s = patience_s
+        self._chance = chance or random.Random()
+        self._pause = pause
+        self._lock = threading.RLock()
+        self._history = History()
+        self._tip = LedgerTip(None, b"")
+
+    def refresh(self) -> History:
+        """The validated history at the present tip; raises `ledger_invalid`."""
+        with self._lock:
+            revision = self._store.revision()
+            if revision == self._tip.revision and revision is not None:
+                return self._history
+            tip = self._store.read()
+            known, self._history, self._tip = self._history, History(), LedgerTip(None, b"")
+            self._history, self._tip = known.continued(tip.data), tip
+            return self._history
+
+    def decision_time(self, projection: Projection) -> int:
+        """One time for a whole decision: never before the last commit's."""
+        return max(self._clock.now_ms(), projection.last_at)
+
+    def publish(self, intent: Intent) -> Accepted | Nothing:
+        """Carry an intent to one committed result, or to the reason why nothing is written.
+
+        Raises the refusal of the request itself, or `contention` when every try until the
+        deadline lost its race.
+        """
+        with self._lock:
+            deadline = time.monotonic() + self._patience_s
+            pause_s = _FIRST_PAUSE_S
+            while True:
+                outcome = self._attempt(intent)
+                if outcome is not None:
+                    return outcome
+                if time.monotonic() >= deadline:
+                    raise CallboardError(
+                        "contention",
+                        f"other writers won every race for {self._patience_s:g} s",
+                        "nothing was written; try again",
+                        {"request_id": intent.request_id},
+                    )
+                self._pause(self._chance.uniform(0, pause_s))
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _attempt(self, intent: Intent) -> Accepted | Nothing | None:
+        history = self.refresh()
+        projection = history.projection
+        known = projection.requests.get(intent.request_id)
+        if known is not None:
+            return self._recognise(intent, known, history)
+        at = self.decision_time(projection)
+        source = projection.tip
+        candidate = intent.build(projection, at, identities.commit_id(source, intent.request_id))
+        if isinstance(candidate, Nothing):
+            return candidate
+        commit = _commit(projection, intent, candidate, at)
+        line = replay.commit_bytes(commit)
+        replay.apply(projection, commit, len(line))
+        try:
+            outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
+        except BaseException:
+            replay.take_back(projection)
+            raise
+        if isinstance(outcome, Appended):
+            history.adopt(commit, outcome.tip.data)
+            self._tip = outcome.tip
+            return Accepted(projection.requests[intent.request_id], source, replayed=False)
+        replay.take_back(projection)
+        assert isinstance(outcome, LostRace)
+        return None
+
+    @staticmethod
+    def _recognise(intent: Intent, known: RequestState, history: History) -> Accepted:
+        projection = history.projection
+        if not intent.is_same(known, projection):
+            raise CallboardError(
+                "request_conflict",
+                f"request id {intent.request_id!r} already stands for another "
+                f"{known.kind} request, in commit {known.id}",
+                "use a new request id for a new request",
+                {"commit_id": known.id, "kind": known.kind},
+            )
+        source = history.commit(projection.commit_ids[known.id]).previous
+        return Accepted(known, source, replayed=True)
+
+
+def _commit(
+    projection: Projection, intent: Intent, candidate: Candidate, at: int
+) -> wire.QueueCommit:
+    epoch = projection.policy_epoch
+    if epoch is None:
+        epoch = identities.epoch_id(intent.request_id)
+    request = wire.REQUEST_TYPES[intent.kind](
+        id=intent.request_id,
+        parameters=candidate.parameters,  # type: ignore[arg-type]
+        fingerprint=identities.fingerprint(intent.actor, intent.kind, candidate.parameters),
+    )
+    return wire.QueueCommit(
+        version=3,
+        id=identities.commit_id(projection.tip, intent.request_id),
+        previous=projection.tip,
+        request=request,
+        actor=intent.actor,
+        policy_epoch=epoch,
+        at=at,
+        operations=candidate.operations,
+    )
+
+
+def _message(intent: Intent, candidate: Candidate) -> str:
+    return (
+        f"{intent.kind}: {len(candidate.operations)} operation(s)\n\nRequest: {intent.request_id}\n"
+    )

@@ -1,0 +1,297 @@
+"""Worker recipes: `.callboard/workers/<name>.toml`, read into a typed value or refused by fault.
+
+Source: wire-v3 §10. A recipe says what a worker runs, what it may see and what it may deliver; it
+holds names of variables, never values, and nothing here runs anything or reads a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from callboard import canonical
+from callboard.errors import CallboardError
+
+MAX_RECIPE_BYTES = 64 * 1024
+FOLDER = ".callboard/workers/"
+SUFFIX = ".toml"
+OUTPUT_TYPES = ("artifact", "patch")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
+_MAX_NAMES = 256
+_MAX_SECONDS = 86_400
+_TIMEOUT_S = 3_600
+_SETUP_TIMEOUT_S = 900
+_MAX_CLAIMS = 16
+_MAX_OUTPUTS = 128
+# What one claim can deliver at most: a patch is the claim's one branch.
+_MOST_BY_TYPE = {"artifact": _MAX_OUTPUTS, "patch": 1}
+
+_SET_BY_HOST_PREFIXES = ("GIT_", "CALLBOARD_")
+_SET_BY_HOST = frozenset({"HOME", "TMPDIR"})
+# With one of these a worker could write to the repository past the board.
+_REPOSITORY_CREDENTIALS = frozenset(
+    {
+        "GH_ENTERPRISE_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN",
+        "GITLAB_TOKEN", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_AUTH_SOCK",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRule:
+    """How many outputs of one type a claim delivers, at least and at most (0..128)."""
+
+    type: str
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A worker as its file describes it. Times in seconds; names sorted, each once.
+
+    `command` and `setup` are argument lists; `env` names variables of the dispatcher that pass to
+    the worker.
+    """
+
+    command: tuple[str, ...]
+    timeout_s: int = _TIMEOUT_S
+    setup: tuple[str, ...] | None = None
+    setup_timeout_s: int = _SETUP_TIMEOUT_S
+    env: tuple[str, ...] = ()
+    max_claims: int = 1
+    share_keys: bool = False
+    outputs: tuple[OutputRule, ...] = ()
+    inputs: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+
+def recipe_path(name: str) -> str:
+    """The path of the recipe `name` in its repository. Raises `recipe_invalid` for a bad name."""
+    if not _NAME.fullmatch(name) or ".." in name:
+        raise CallboardError(
+            "recipe_invalid",
+            f"{name[:80]!r} cannot name a worker",
+            "use 1 to 64 letters, digits, '_', '-' and '.', starting with a letter or digit",
+        )
+    return FOLDER + name + SUFFIX
+
+
+def recipe_name(path: str) -> str | None:
+    """The name of the recipe at `path`; None where no recipe can lie there."""
+    if not path.startswith(FOLDER) or not path.endswith(SUFFIX):
+        return None
+    name = path[len(FOLDER) : -len(SUFFIX)]
+    return name if _NAME.fullmatch(name) and ".." not in name else None
+
+
+def parse_recipe(data: bytes, *, name: str) -> Recipe:
+    """The recipe in `data`, the file of the worker `name`.
+
+    Raises `CallboardError` `recipe_invalid` with every fault in `details.faults`, each
+    `{pointer, message}`, or `resource_limit` for more than 64 KiB.
+    """
+    path = recipe_path(name)
+    if len(data) > MAX_RECIPE_BYTES:
+        raise CallboardError(
+            "resource_limit",
+            f"{path} has {len(data)} bytes, at most {MAX_RECIPE_BYTES} are read",
+            "keep the recipe short; prompts and scripts go into files of their own",
+            {"bytes": len(data), "limit_bytes": MAX_RECIPE_BYTES},
+        )
+    try:
+        table = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise CallboardError(
+            "recipe_invalid",
+            f"{path} is not valid TOML: {error}",
+            "correct the file and commit it",
+            {"faults": [{"pointer": "", "message": "not valid TOML"}]},
+        ) from error
+    reader = _Reader(table)
+    recipe = reader.recipe()
+    if recipe is None:
+        raise reader.refusal(path)
+    return recipe
+
+
+def logical_contract(recipe: Recipe) -> str:
+    """What Work may rely on, as a digest: all but command, set-up and time limits (wire-v3 §10)."""
+    return canonical.digest(
+        {
+            "inputs": sorted(recipe.inputs),
+            "env": sorted(recipe.env),
+            "outputs": [
+                {"type": rule.type, "min": rule.min, "max": rule.max}
+                for rule in sorted(recipe.outputs, key=lambda rule: rule.type)
+            ],
+            "tools": sorted(recipe.tools),
+            "max_claims": recipe.max_claims,
+            "share_keys": recipe.share_keys,
+        }
+    )
+
+
+class _Reader:
+    """Takes the fields of a recipe's table and gathers what is wrong with them."""
+
+    def __init__(self, table: Mapping[str, object]) -> None:
+        self._table = table
+        self._faults: list[tuple[str, str]] = []
+
+    def recipe(self) -> Recipe | None:
+        """The recipe, or None when there are faults."""
+        self._unknown(self._table, tuple(Recipe.__slots__), "")
+        command = self._argv("command")
+        if "command" not in self._table:
+            self._fault("/command", "is missing: the program to run and its arguments")
+        recipe = Recipe(
+            command=command or (),
+            timeout_s=self._integer("timeout_s", _TIMEOUT_S, 1, _MAX_SECONDS),
+            setup=self._argv("setup"),
+            setup_timeout_s=self._integer("setup_timeout_s", _SETUP_TIMEOUT_S, 1, _MAX_SECONDS),
+            env=self._names("env", _variable_fault),
+            max_claims=self._integer("max_claims", 1, 1, _MAX_CLAIMS),
+            share_keys=self._flag("share_keys"),
+            outputs=self._outputs(),
+            inputs=self._names("inputs", _label_fault),
+            tools=self._names("tools", _label_fault),
+        )
+        return None if self._faults else recipe
+
+    def refusal(self, path: str) -> CallboardError:
+        pointer, message = self._faults[0]
+        more = f" (and {len(self._faults) - 1} more)" if len(self._faults) > 1 else ""
+        return CallboardError(
+            "recipe_invalid",
+            f"{path}: {pointer} {message}{more}",
+            "correct the named fields and commit the file",
+            {"faults": [{"pointer": at, "message": text} for at, text in self._faults]},
+        )
+
+    def _fault(self, pointer: str, message: str) -> None:
+        self._faults.append((pointer, message))
+
+    def _unknown(self, table: Mapping[str, object], known: Iterable[str], place: str) -> None:
+        names = list(known)
+        for key in table:
+            if key not in names:
+                close = difflib.get_close_matches(key, names, n=1)
+                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(names)}"
+                self._fault(f"{place}/{_escaped(key)}", f"is not known here; {hint}")
+
+    def _integer(self, key: str, default: int, least: int, most: int) -> int:
+        return self._integer_at(self._table, key, default, (least, most), "")
+
+    def _integer_at(
+        self,
+        table: Mapping[str, object],
+        key: str,
+        default: int,
+        bounds: tuple[int, int],
+        place: str,
+    ) -> int:
+        value = table.get(key, default)
+        least, most = bounds
+        if type(value) is int and least <= value <= most:
+            return value
+        self._fault(f"{place}/{key}", f"is {_shown(value)}, not an integer {least}..{most}")
+        return default
+
+    def _flag(self, key: str) -> bool:
+        value = self._table.get(key, False)
+        if isinstance(value, bool):
+            return value
+        self._fault(f"/{key}", f"is {_shown(value)}, neither true nor false")
+        return False
+
+    def _argv(self, key: str) -> tuple[str, ...] | None:
+        if key not in self._table:
+            return None
+        words = self._table[key]
+        if not isinstance(words, list) or not words:
+            self._fault(f"/{key}", f"is {_shown(words)}, not a list of a program and its arguments")
+            return None
+        for at, word in enumerate(words):
+            if not isinstance(word, str):
+                self._fault(f"/{key}/{at}", f"is {_shown(word)}, not a string")
+            elif not word or "\0" in word:
+                self._fault(f"/{key}/{at}", "is empty or holds a NUL character")
+        return tuple(str(word) for word in words)
+
+    def _names(self, key: str, judge: Callable[[str], str]) -> tuple[str, ...]:
+        names = self._table.get(key, [])
+        if not isinstance(names, list) or len(names) > _MAX_NAMES:
+            self._fault(f"/{key}", f"is {_shown(names)}, not a list of at most {_MAX_NAMES} names")
+            return ()
+        seen: set[str] = set()
+        for at, name in enumerate(names):
+            if not isinstance(name, str):
+                self._fault(f"/{key}/{at}", f"is {_shown(name)}, not a string")
+            elif wrong := ("stands twice" if name in seen else judge(name)):
+                self._fault(f"/{key}/{at}", f"{_shown(name)} {wrong}")
+            else:
+                seen.add(name)
+        return tuple(sorted(seen))
+
+    def _outputs(self) -> tuple[OutputRule, ...]:
+        value = self._table.get("outputs", [])
+        if isinstance(value, dict):
+            self._unknown(value, OUTPUT_TYPES, "/outputs")
+            rules = [self._rule(kind, value[kind]) for kind in OUTPUT_TYPES if kind in value]
+            return tuple(rules)
+        kinds = self._names("outputs", _output_fault)
+        return tuple(OutputRule(kind, 0, _MOST_BY_TYPE[kind]) for kind in kinds)
+
+    def _rule(self, kind: str, value: object) -> OutputRule:
+        place = f"/outputs/{kind}"
+        most = _MOST_BY_TYPE[kind]
+        if not isinstance(value, dict):
+            self._fault(place, f"is {_shown(value)}, not a table with min and max")
+            return OutputRule(kind, 0, most)
+        self._unknown(value, ("min", "max"), place)
+        at_most = self._integer_at(value, "max", most, (0, most), place)
+        at_least = self._integer_at(value, "min", 0, (0, most), place)
+        if at_least > at_most:
+            self._fault(f"{place}/min", f"is {at_least}, more than max, {at_most}")
+        return OutputRule(kind, at_least, at_most)
+
+
+def _variable_fault(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        return "is not the name of a variable"
+    if name.startswith(_SET_BY_HOST_PREFIXES) or name in _SET_BY_HOST:
+        return "is set by the host for each run"
+    if name in _REPOSITORY_CREDENTIALS:
+        return "would let a worker write past the board; its outputs are delivered for it"
+    return ""
+
+
+def _label_fault(name: str) -> str:
+    return "" if _LABEL.fullmatch(name) else "is not a name of 1 to 128 printable characters"
+
+
+def _output_fault(name: str) -> str:
+    if name in OUTPUT_TYPES:
+        return ""
+    close = difflib.get_close_matches(name, OUTPUT_TYPES, n=1)
+    return (
+        f"is no output type; did you mean {close[0]!r}?"
+        if close
+        else (f"is no output type; known are {', '.join(OUTPUT_TYPES)}")
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

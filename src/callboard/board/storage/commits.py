@@ -1,0 +1,142 @@
+"""Trees and commits: looking a path up, and making a commit that replaces one top-level file.
+
+Every other entry of a tree is kept as it stands. A commit never carries the user's identity.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dulwich.errors import ObjectFormatException
+from dulwich.objects import ObjectID, Tree, parse_tree
+
+from callboard.board.storage.objects import Objects
+from callboard.board.storage.refusals import object_corrupt
+from callboard.errors import CallboardError
+
+IDENTITY = b"Callboard <callboard@callboard.invalid>"
+"""Author and committer of every ledger commit; who acted is said by the records themselves."""
+
+_META_LIMIT_BYTES = 16 * 1024 * 1024
+_MESSAGE_LIMIT_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """A commit as read back: the ids of its tree and of its parents, in order."""
+
+    tree: str
+    parents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One entry of a tree: its plain name, Git file mode and object id."""
+
+    name: str
+    mode: int
+    oid: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is a regular file, executable or not."""
+        return stat.S_ISREG(self.mode)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is a folder (a tree)."""
+        return stat.S_ISDIR(self.mode)
+
+
+def commit_info(objects: Objects, oid: str) -> CommitInfo:
+    """Tree and parents of the commit `oid`; `object_corrupt` when they cannot be told."""
+    header = objects.read(oid, "commit", _META_LIMIT_BYTES).partition(b"\n\n")[0]
+    trees: list[str] = []
+    parents: list[str] = []
+    for line in header.split(b"\n"):
+        word, _, value = line.partition(b" ")
+        if word == b"tree":
+            trees.append(value.decode("ascii", "replace"))
+        elif word == b"parent":
+            parents.append(value.decode("ascii", "replace"))
+        else:
+            break
+    if len(trees) != 1 or not all(map(objects.is_oid, (*trees, *parents))):
+        raise object_corrupt(oid, "its header names no tree or parents")
+    return CommitInfo(trees[0], tuple(parents))
+
+
+def tree_entries(objects: Objects, oid: str) -> tuple[TreeEntry, ...]:
+    """The entries of the tree `oid`, in its own order."""
+    data = objects.read(oid, "tree", _META_LIMIT_BYTES)
+    try:
+        return tuple(
+            TreeEntry(name.decode("utf-8", "surrogateescape"), mode, oid_hex.decode("ascii"))
+            for name, mode, oid_hex in parse_tree(data, len(oid) // 2)
+        )
+    except (ObjectFormatException, ValueError) as error:
+        raise object_corrupt(oid, "it is not a whole tree") from error
+
+
+def find_entry(objects: Objects, tree: str, parts: Sequence[str]) -> TreeEntry | None:
+    """The entry at the path `parts` below `tree`; None when there is none."""
+    entry = TreeEntry("", stat.S_IFDIR, tree)
+    for part in parts:
+        if not entry.is_folder:
+            return None
+        found = [item for item in tree_entries(objects, entry.oid) if item.name == part]
+        if not found:
+            return None
+        entry = found[0]
+    return entry
+
+
+def path_parts(path: str) -> tuple[str, ...]:
+    """The parts of `path`, relative to the root; `path_invalid` when it could leave it."""
+    parts = tuple(path.split("/"))
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise CallboardError(
+            "path_invalid",
+            f"{path!r} is not a plain path below the repository's root",
+            "use names joined by '/', without '.', '..' or empty parts",
+            {"path": path.encode("utf-8", "replace").decode("utf-8")},
+        )
+    return parts
+
+
+def commit_file(
+    objects: Objects, parent: str | None, name: str, blob: str, *, message: str, at_s: int
+) -> str:
+    """Write a commit on `parent` whose tree differs only in the top-level file `name`.
+
+    The file's mode is kept; a new file is an ordinary one. `at_s` is Unix seconds, stored in
+    UTC. Nothing is synced or pointed to yet.
+    """
+    tree = Tree()
+    mode = 0o100644
+    entries = () if parent is None else tree_entries(objects, commit_info(objects, parent).tree)
+    for entry in entries:
+        if entry.name == name:
+            mode = entry.mode
+        tree.add(_encoded(entry.name), entry.mode, ObjectID(entry.oid.encode("ascii")))
+    tree.add(_encoded(name), mode, ObjectID(blob.encode("ascii")))
+    tree_oid = objects.write("tree", [tree.as_raw_string()])
+    stamp = IDENTITY + b" %d +0000\n" % max(at_s, 0)
+    lines = [b"tree " + tree_oid.encode("ascii") + b"\n"]
+    if parent is not None:
+        lines.append(b"parent " + parent.encode("ascii") + b"\n")
+    lines += [b"author " + stamp, b"committer " + stamp, b"\n", _message(message)]
+    return objects.write("commit", [b"".join(lines)])
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _message(message: str) -> bytes:
+    """`message` as Git stores it: bounded UTF-8 without NUL, ending in one newline."""
+    text = message.replace("\0", " ").strip() or "Append to the ledger"
+    data = text.encode("utf-8", "replace")[:_MESSAGE_LIMIT_BYTES]
+    return data.decode("utf-8", "ignore").encode("utf-8") + b"\n"

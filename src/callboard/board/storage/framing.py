@@ -1,0 +1,109 @@
+"""What makes bytes a ledger file: whole lines, none blank, no NUL, a bounded size.
+
+Framing only. Whether a line is JSON, and what it says, is judged elsewhere; nothing is repaired
+here and no line is skipped.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callboard.canonical import MAX_PARSE_BYTES
+from callboard.errors import CallboardError
+
+MAX_LEDGER_BYTES = MAX_PARSE_BYTES
+"""The most a ledger file may hold, in bytes (wire-v3 §1)."""
+
+_BLANK_INSIDE = re.compile(rb"\n[ \t\r]*\n")
+_BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
+
+
+def check_ledger(data: bytes, where: str) -> None:
+    """Refuse `data` unless it is one or more whole lines (§7.6, wire-v3 §1).
+
+    Raises `CallboardError` `ledger_invalid`; details hold `line` (from 1), `byte` (from 0, where
+    the fault is), `where` and `reason`.
+    """
+    if len(data) > MAX_LEDGER_BYTES:
+        raise too_large(len(data), where)
+    fault = _first_fault(data)
+    if fault is not None:
+        reason, byte = fault
+        raise ledger_invalid(reason, where, line=data.count(b"\n", 0, byte) + 1, byte=byte)
+
+
+def check_lines(lines: bytes, base_bytes: int, where: str) -> None:
+    """Refuse lines that would break the framing of a ledger of `base_bytes` bytes.
+
+    Raises `CallboardError` `ledger_invalid`; line and byte count within `lines`.
+    """
+    if base_bytes + len(lines) > MAX_LEDGER_BYTES:
+        raise too_large(base_bytes + len(lines), where)
+    fault = _first_fault(lines)
+    if fault is not None:
+        reason, byte = fault
+        line = lines.count(b"\n", 0, byte) + 1
+        raise CallboardError(
+            "ledger_invalid",
+            f"the lines to append are not whole records: {reason} at line {line}, byte {byte}",
+            "nothing was written; append complete lines, each ending in a newline",
+            {"reason": reason, "line": line, "byte": byte, "where": where},
+        )
+
+
+def ledger_invalid(reason: str, where: str, *, line: int, byte: int) -> CallboardError:
+    """The refusal of a ledger found in a state that nobody may build on."""
+    return CallboardError(
+        "ledger_invalid",
+        f"{where} is not a valid ledger: {reason} at line {line}, byte {byte}",
+        "it was left untouched; restore the branch to its last good commit",
+        {"reason": reason, "line": line, "byte": byte, "where": where},
+    )
+
+
+def too_large(size_bytes: int, where: str) -> CallboardError:
+    """The refusal of a ledger beyond `MAX_LEDGER_BYTES`."""
+    return CallboardError(
+        "ledger_invalid",
+        f"{where} would hold {size_bytes} bytes, more than the {MAX_LEDGER_BYTES} a reader takes"
+        f" (line 1, byte {MAX_LEDGER_BYTES})",
+        "start from a checkpoint",
+        {
+            "reason": "too large",
+            "line": 1,
+            "byte": MAX_LEDGER_BYTES,
+            "bytes": size_bytes,
+            "limit_bytes": MAX_LEDGER_BYTES,
+            "where": where,
+        },
+    )
+
+
+def base_mismatch(revision: str | None) -> CallboardError:
+    """The refusal of a base whose bytes are not those of its revision."""
+    return CallboardError(
+        "append_base_invalid",
+        f"the base's bytes are not the ledger at {revision or 'an absent branch'}",
+        "append to a tip that this store has read",
+        {"revision": revision},
+    )
+
+
+def _first_fault(data: bytes) -> tuple[str, int] | None:
+    """The earliest fault as (reason, byte)."""
+    if not data:
+        return "it is empty", 0
+    faults: list[tuple[int, str]] = []
+    nul = data.find(b"\0")
+    if nul >= 0:
+        faults.append((nul, "a NUL byte stands"))
+    if _BLANK_FIRST.match(data):
+        faults.append((0, "a blank line stands"))
+    elif blank := _BLANK_INSIDE.search(data):
+        faults.append((blank.start() + 1, "a blank line stands"))
+    if not data.endswith(b"\n"):
+        faults.append((len(data), "the last line has no newline"))
+    if not faults:
+        return None
+    byte, reason = min(faults)
+    return reason, byte

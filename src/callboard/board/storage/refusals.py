@@ -1,0 +1,71 @@
+"""The storage package's refusals that several of its modules share.
+
+Each names the path or object that was met and what a person does next; none holds file contents.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from callboard.errors import CallboardError
+
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+@contextmanager
+def typed_io(what: str, path: Path) -> Iterator[None]:
+    """Turn the operating system's refusals into `repository_unwritable` or `storage_failed`."""
+    try:
+        yield
+    except OSError as error:
+        raise io_refused(what, path, error) from error
+
+
+def io_refused(what: str, path: Path, error: OSError) -> CallboardError:
+    """The refusal for `error`, met while doing `what` at `path`."""
+    if error.errno in _NOT_ALLOWED:
+        return CallboardError(
+            "repository_unwritable",
+            f"cannot {what} {str(path)!r}: {error.strerror}",
+            "give this user access to the repository, or use another one",
+            {"path": str(path)},
+        )
+    return CallboardError(
+        "storage_failed",
+        f"cannot {what} {str(path)!r}: {error.strerror or error}",
+        "free space or repair the disk, then try again",
+        {"path": str(path), "errno": errno.errorcode.get(error.errno or 0, "unknown")},
+    )
+
+
+def repository_invalid(path: Path, found: str, hint: str) -> CallboardError:
+    """The refusal of a repository that is there but cannot be used as it stands."""
+    return CallboardError(
+        "repository_invalid",
+        f"the repository at {str(path)!r} cannot be used: {found}",
+        hint,
+        {"path": str(path)},
+    )
+
+
+def object_corrupt(oid: str, found: str) -> CallboardError:
+    """The refusal of a stored object whose bytes are not what its name promises."""
+    return CallboardError(
+        "object_corrupt",
+        f"the Git object {oid} is damaged: {found}",
+        "run `git fsck`, then restore the object from a backup or another clone",
+        {"object": oid},
+    )
+
+
+def object_missing(oid: str) -> CallboardError:
+    """The refusal of an object that the repository names but does not hold."""
+    return CallboardError(
+        "object_missing",
+        f"the Git object {oid} is not in this repository",
+        "fetch it from the remote (a partial or damaged clone lacks objects)",
+        {"object": oid},
+    )

@@ -1,0 +1,238 @@
+"""An opened Git repository: where it lies, what its refs say, what its objects hold.
+
+Everything happens in this process on the repository's own files. HEAD, index, work tree, hooks,
+configuration and FETCH_HEAD are never written, no reflog is, and neither the environment nor the
+user's Git configuration and identity have any influence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from dulwich.file import SharedPerm
+
+from callboard.board.storage import discovery, remote_name
+from callboard.board.storage.commits import (
+    CommitInfo,
+    TreeEntry,
+    commit_file,
+    commit_info,
+    find_entry,
+    path_parts,
+    tree_entries,
+)
+from callboard.board.storage.discovery import Layout
+from callboard.board.storage.objects import Objects
+from callboard.board.storage.refs import Refs
+from callboard.board.storage.refusals import object_missing, repository_invalid
+from callboard.errors import CallboardError
+
+_BRANCHES = "refs/heads/"
+_ORIGIN = "refs/remotes/origin/"
+
+
+class Repository:
+    """One repository, main checkout, linked worktree or bare; close it, or use it with `with`."""
+
+    def __init__(self, layout: Layout) -> None:
+        shared = _shared_permissions(layout)
+        self._layout = layout
+        self._objects = Objects(layout.common_dir / "objects", layout.object_format, shared)
+        self._refs = Refs(
+            layout.git_dir,
+            layout.common_dir,
+            oid_length=40 if layout.object_format == "sha1" else 64,
+            shared=shared,
+        )
+
+    @classmethod
+    def discover(cls, path: str | os.PathLike[str]) -> Self:
+        """Open the repository that the folder `path` lies in.
+
+        Raises `CallboardError` `repository_missing` or `repository_invalid`.
+        """
+        return cls(discovery.find(Path(path)))
+
+    def close(self) -> None:
+        """Close what is open; the repository may still be used, and reopens what it needs."""
+        self._objects.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- where ---
+
+    @property
+    def git_dir(self) -> Path:
+        """This checkout's own Git folder (of a linked worktree: below `common_dir`)."""
+        return self._layout.git_dir
+
+    @property
+    def common_dir(self) -> Path:
+        """The Git folder that all worktrees share; names the repository on this machine."""
+        return self._layout.common_dir
+
+    @property
+    def work_tree(self) -> Path | None:
+        """The checked-out folder, or None in a bare repository."""
+        return self._layout.work_tree
+
+    @property
+    def object_format(self) -> str:
+        """`sha1` or `sha256`."""
+        return self._layout.object_format
+
+    def remote_slug(self) -> str | None:
+        """`owner/name` from the URL of `origin`; None without one or for a local path."""
+        url = self._layout.origin_url
+        return None if url is None else remote_name.slug(url)
+
+    # --- refs ---
+
+    def head_commit(self) -> str | None:
+        """The commit HEAD leads to; None while HEAD's branch is unborn."""
+        return self._refs.resolve("HEAD")
+
+    def head_branch(self) -> str | None:
+        """The short name of the branch HEAD is on, born or not; None when detached."""
+        return _short(self._refs.read("HEAD").target)
+
+    def checked_out_branches(self) -> frozenset[str]:
+        """The branches that the HEADs of the main and all linked worktrees are on."""
+        heads = [self._layout.common_dir / "HEAD"]
+        heads += (self._layout.common_dir / "worktrees").glob("*/HEAD")
+        values = [self._refs.read_file(head) for head in heads]
+        return frozenset(
+            short for value in values if value and (short := _short(value.target)) is not None
+        )
+
+    def default_branch(self) -> str | None:
+        """The short name of `origin`'s default branch, as far as this clone knows it."""
+        target = self._refs.read(_ORIGIN + "HEAD").target
+        return target.removeprefix(_ORIGIN) if target and target.startswith(_ORIGIN) else None
+
+    def read_ref(self, name: str) -> str | None:
+        """The object id that the full ref name leads to, or None; `ref_invalid` if it is bad."""
+        return self._refs.resolve(name)
+
+    def symbolic_target(self, name: str) -> str | None:
+        """The ref that the symbolic ref `name` names; None for an ordinary or absent one."""
+        return self._refs.read(name).target
+
+    def ref_in_the_way(self, name: str) -> str | None:
+        """The existing ref beside which `name` could not be created (`a` and `a/b`), or None."""
+        return self._refs.in_the_way(name)
+
+    def set_ref(self, name: str, old: str | None, new: str) -> bool:
+        """Durably move the full ref `name` from `old` (None: it must not exist) to `new`.
+
+        False when the ref is not at `old`: nothing was changed. Raises `CallboardError`
+        `ref_locked` (details: `lock`, `stale`), `ref_conflict`, `ref_invalid`, `object_missing`,
+        or `outcome_unknown` when the disk failed after the move.
+        """
+        if name.startswith(_BRANCHES):
+            self.commit_info(new)
+        elif not self._objects.contains(new):
+            raise object_missing(new)
+        return self.move_ref(name, old, lambda: new)
+
+    def move_ref(self, name: str, old: str | None, make: Callable[[], str]) -> bool:
+        """Like `set_ref`, with the new object made by `make` while no other process can win.
+
+        `make` runs at most once, and only while `name` is at `old`.
+        """
+
+        def made() -> str:
+            oid = make()
+            self._objects.sync()
+            return oid
+
+        return self._refs.move(name, old, made)
+
+    # --- objects ---
+
+    def commit_info(self, oid: str) -> CommitInfo:
+        """Tree and parents of a commit, read back from the object itself."""
+        return commit_info(self._objects, oid)
+
+    def entry(self, commit: str, path: str) -> TreeEntry | None:
+        """What `path` is in `commit`; None when it is not there."""
+        return find_entry(self._objects, self.commit_info(commit).tree, path_parts(path))
+
+    def read_file(self, commit: str, path: str, limit_bytes: int) -> bytes | None:
+        """The regular file `path` as `commit` has it; None when it is not there.
+
+        Raises `CallboardError` `file_not_regular` (a folder, link or submodule),
+        `resource_limit`, `path_invalid`, `object_missing` or `object_corrupt`.
+        """
+        entry = self.entry(commit, path)
+        if entry is None:
+            return None
+        if not entry.is_file:
+            raise CallboardError(
+                "file_not_regular",
+                f"{path!r} in commit {commit} is not a regular file",
+                "commit a plain file there",
+                {"path": path, "commit": commit},
+            )
+        return self._objects.read(entry.oid, "blob", limit_bytes)
+
+    def list_files(self, commit: str, folder: str) -> tuple[str, ...]:
+        """Paths from the root of the regular files directly in `folder` ("" is the root), sorted.
+
+        Empty when there is no such folder.
+        """
+        tree = self.commit_info(commit).tree
+        entry = find_entry(self._objects, tree, path_parts(folder) if folder else ())
+        if entry is None or not entry.is_folder:
+            return ()
+        prefix = f"{folder}/" if folder else ""
+        entries = tree_entries(self._objects, entry.oid)
+        return tuple(sorted(prefix + item.name for item in entries if item.is_file))
+
+    def read_blob(self, oid: str, limit_bytes: int) -> bytes:
+        """The contents of a blob of at most `limit_bytes`, checked against its name."""
+        return self._objects.read(oid, "blob", limit_bytes)
+
+    def write_blob(self, data: bytes) -> str:
+        """Store `data` durably as a blob and answer its id. No ref keeps it yet."""
+        oid = self._objects.write("blob", [data])
+        self._objects.sync()
+        return oid
+
+    def commit_file(
+        self, parent: str | None, name: str, pieces: list[bytes], *, message: str, at_ms: int
+    ) -> str:
+        """Store a commit on `parent` in which the top-level file `name` is `pieces` joined.
+
+        All other files are kept. For use inside `move_ref`, which makes it durable; `at_ms` is
+        Unix milliseconds.
+        """
+        blob = self._objects.write("blob", pieces)
+        return commit_file(self._objects, parent, name, blob, message=message, at_s=at_ms // 1000)
+
+
+def _short(target: str | None) -> str | None:
+    if target is None or not target.startswith(_BRANCHES):
+        return None
+    return target.removeprefix(_BRANCHES)
+
+
+def _shared_permissions(layout: Layout) -> SharedPerm | None:
+    if layout.shared_repository is None:
+        return None
+    # Imported only where the setting is in use: it brings all of dulwich with it.
+    from dulwich.repo import parse_shared_repository
+
+    try:
+        return parse_shared_repository(layout.shared_repository)
+    except ValueError as error:
+        raise repository_invalid(
+            layout.common_dir, "core.sharedRepository has no known value", "correct the setting"
+        ) from error
