@@ -23,7 +23,6 @@ from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 
 DISPATCH_WORKFLOW = ".callboard/dispatch"
-RUNS_FOLDER = "runs"
 
 
 @dataclass(frozen=True, slots=True)

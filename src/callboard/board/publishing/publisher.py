@@ -19,7 +19,7 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.publishing.intents import Candidate, Intent, Nothing
-from callboard.board.storage.store import Appended, LedgerStore, LedgerTip, LostRace
+from callboard.board.storage.store import Appended, LedgerStore, LedgerTip
 from callboard.clock import Clock
 from callboard.errors import CallboardError
 
@@ -116,11 +116,17 @@ class Publisher:
         candidate = intent.build(projection, at, identities.commit_id(source, intent.request_id))
         if isinstance(candidate, Nothing):
             return candidate
-        commit = _commit(projection, intent, candidate, at)
+        commit = assemble(projection, intent, candidate, at)
         line = replay.commit_bytes(commit)
         replay.apply(projection, commit, len(line))
         try:
             outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
+        except CallboardError as error:
+            replay.take_back(projection)
+            if error.code != "outcome_unknown":
+                raise
+            # The next try looks for the request id before it writes anything.
+            return None
         except BaseException:
             replay.take_back(projection)
             raise
@@ -129,7 +135,6 @@ class Publisher:
             self._tip = outcome.tip
             return Accepted(projection.requests[intent.request_id], source, replayed=False)
         replay.take_back(projection)
-        assert isinstance(outcome, LostRace)
         return None
 
     @staticmethod
@@ -147,9 +152,10 @@ class Publisher:
         return Accepted(known, source, replayed=True)
 
 
-def _commit(
+def assemble(
     projection: Projection, intent: Intent, candidate: Candidate, at: int
 ) -> wire.QueueCommit:
+    """The commit that carries a candidate on top of the projection's tip."""
     epoch = projection.policy_epoch
     if epoch is None:
         epoch = identities.epoch_id(intent.request_id)

@@ -1,0 +1,185 @@
+"""Ledgers of any size for the benchmarks, made by the engine itself from whole task lives.
+
+Deterministic: the same size gives the same bytes. Nearly all Work is settled at the end, as on a
+board that has been in use for a while.
+"""
+
+from __future__ import annotations
+
+from callboard.board.ledger import replay
+from callboard.board.projection.state import Projection
+from callboard.board.protocol import commit as wire
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.policy import (
+    CEILINGS,
+    PolicyDocument,
+    Pool,
+    Profile,
+    Reconciliation,
+    Retry,
+)
+from callboard.board.publishing import lifecycle
+from callboard.board.publishing.intents import DispatchNext, Intent, Nothing, Submit
+from callboard.board.publishing.lifecycle import Proof
+from callboard.board.publishing.plan import parse_plan
+from callboard.board.publishing.publisher import assemble
+
+KEYS = 64
+NODES_A_PLAN = 64
+REPOSITORY = "example/app"
+DISPATCHER = ops.Actor(role="dispatcher", principal="7", repository=REPOSITORY)
+SENDER = ops.Actor(
+    role="dispatcher",
+    principal="7",
+    repository=REPOSITORY,
+    workflow=".callboard/dispatch",
+    run_id="77",
+    run_attempt=1,
+)
+RECONCILER = ops.Actor(role="reconciler", principal="7", repository=REPOSITORY)
+PRODUCER = ops.Actor(role="producer", principal="7", repository=REPOSITORY)
+
+
+def policy() -> PolicyDocument:
+    """One pool, one worker, 64 keys of different weight beside the default one."""
+    profile = Profile(
+        workflow=".callboard/workers/default.toml",
+        ref="a" * 40,
+        trust_domain="default",
+        credential_scope="repository",
+        effect_scope=REPOSITORY,
+        max_claims=1,
+        share_keys=False,
+    )
+    return PolicyDocument(
+        mode="weighted-priority",
+        class_weights=[8, 4, 2, 1, 1],
+        accounting_weights={"": 1, **{f"key-{n}": 1 + n % 5 for n in range(KEYS)}},
+        authorization="aw",
+        producers={},
+        pools={
+            "default": Pool(
+                default_profile="default",
+                profiles={"default": profile},
+                logical_limit=64,
+                native_limit=64,
+                allowed_repositories=[REPOSITORY],
+                max_observation_age_ms=60_000,
+                retry=Retry(max_attempts=3, backoff_ms=30_000),
+                reconciliation=Reconciliation(max_attempts=5, deadline_ms=300_000),
+            )
+        },
+        limits=CEILINGS,
+    )
+
+
+class Writer:
+    """Writes commit after commit at a moving time and keeps the lines."""
+
+    def __init__(self) -> None:
+        self.projection = Projection()
+        self.lines: list[bytes] = []
+        self.size_bytes = 0
+        self._at = 1_700_000_000_000
+
+    def publish(self, intent: Intent) -> bool:
+        """Append what the intent makes; False where it makes nothing."""
+        self._at += 7
+        candidate = intent.build(self.projection, self._at, self._commit_id(intent))
+        if isinstance(candidate, Nothing):
+            return False
+        commit = assemble(self.projection, intent, candidate, self._at)
+        line = replay.commit_bytes(commit)
+        replay.apply(self.projection, commit, len(line))
+        self.lines.append(line)
+        self.size_bytes += len(line)
+        return True
+
+    def _commit_id(self, intent: Intent) -> str:
+        from callboard.board.protocol import identities
+
+        return identities.commit_id(self.projection.tip, intent.request_id)
+
+
+def submit(writer: Writer, number: int, nodes: int = NODES_A_PLAN) -> None:
+    """Post a graph: one root, the rest in two layers behind it."""
+    keys = [f"n{index}" for index in range(nodes)]
+    plan = parse_plan(
+        {
+            "graph": f"campaign-{number}",
+            "nodes": [
+                {
+                    "key": key,
+                    "payload": {"task": f"check part {index} of campaign {number}", "n": index},
+                    "fairness_key": f"key-{(number + index) % KEYS}",
+                    "priority": 1 + index % 5,
+                    "after": [] if index == 0 else [keys[(index - 1) // 8]],
+                }
+                for index, key in enumerate(keys)
+            ],
+        }
+    )
+    writer.publish(Submit(f"submit-{number}", PRODUCER, plan, policy, lambda _policy, _works: None))
+
+
+def settle_one(writer: Writer, number: int) -> bool:
+    """Grant, launch, finish, verify and release one Work; False where none is ready."""
+    parameters = wire.DispatchNextParameters(
+        pool="default", max_claims=1, max_dispatches=1, max_bytes=49_152
+    )
+    if not writer.publish(DispatchNext(f"grant-{number}", DISPATCHER, parameters)):
+        return False
+    dispatch_id = next(iter(writer.projection.open_dispatches))
+    state = writer.projection.dispatches[dispatch_id]
+    work_id = state.assignment.claims[0].work_id
+    run = ops.Run(
+        run_id=str(10**38 + number),
+        run_attempt=1,
+        repository=REPOSITORY,
+        workflow=state.profile.workflow,
+        ref=state.profile.ref,
+        principal="7",
+        event="host_dispatch",
+    )
+    worker = ops.Actor(
+        role="worker",
+        principal="7",
+        repository=REPOSITORY,
+        workflow=state.profile.workflow,
+        run_id=run.run_id,
+        run_attempt=1,
+        dispatch_id=dispatch_id,
+        claim_handle="h1",
+    )
+    writer.publish(lifecycle.start(dispatch_id, SENDER, "7"))
+    writer.publish(lifecycle.bind(dispatch_id, run, worker))
+    writer.publish(lifecycle.finish(dispatch_id, "h1", "completed", worker))
+    proof = Proof("delivery", "verified_receipts", receipt="git-readback")
+    writer.publish(lifecycle.deliver(work_id, {"version": 1, "outputs": []}, proof, RECONCILER))
+    ended = Proof("terminal_run", "host_api", conclusion="success")
+    writer.publish(lifecycle.release(dispatch_id, ended, "run_ended", RECONCILER))
+    return True
+
+
+def ledger_of_bytes(size_bytes: int) -> bytes:
+    """A ledger of about `size_bytes` with everything settled but the last plan."""
+    writer = Writer()
+    plans = runs = 0
+    while writer.size_bytes < size_bytes:
+        submit(writer, plans)
+        plans += 1
+        while writer.size_bytes < size_bytes and settle_one(writer, runs):
+            runs += 1
+    return b"".join(writer.lines)
+
+
+def ledger_of_nodes(nodes: int) -> bytes:
+    """A ledger with at least `nodes` Work, all settled but the last plan."""
+    writer = Writer()
+    plans = runs = 0
+    while writer.projection.counters.work < nodes:
+        while plans and settle_one(writer, runs):
+            runs += 1
+        submit(writer, plans)
+        plans += 1
+    return b"".join(writer.lines)

@@ -1,0 +1,91 @@
+"""What one running command has around its leader, while this process is the leader's parent.
+
+The leader is our child and must not be reaped while a `Family` is in use: that keeps its number,
+its group and its session from being given to anybody else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+from callboard.board.execution import members
+from callboard.board.execution.adoption import adopts
+from callboard.board.execution.identity import ProcessFacts
+from callboard.board.execution.members import Survivor
+
+_Key = tuple[int, int]
+
+
+class Family:
+    """The processes of the run `run_id` whose leader is `leader_pid`.
+
+    `before` holds what `present_now` said before the leader was started.
+    """
+
+    def __init__(self, leader_pid: int, run_id: str, before: frozenset[_Key]) -> None:
+        self._leader_pid = leader_pid
+        self._run_id = run_id
+        self._before = before
+
+    def tree(self) -> list[ProcessFacts]:
+        """What descends from the leader while it lives, wherever it has moved to."""
+        return members.descendants(self._leader_pid, members.everyone())
+
+    def left(self, tree: list[ProcessFacts]) -> list[ProcessFacts]:
+        """The living of the group, of the session and of `tree`, the leader included.
+
+        Those of group and session that ended as our children are reaped on the way.
+        """
+        processes = members.everyone()
+        gathered = members.gathered(self._leader_pid, processes)
+        self._reap(gathered)
+        keys = {_key(facts) for facts in (*gathered, *tree)}
+        return members.living(facts for facts in processes if _key(facts) in keys)
+
+    def send(self, processes: list[ProcessFacts], number: signal.Signals) -> None:
+        """Signal the group at once, so that nothing can fork away, then the others one by one."""
+        self.send_to_group(number)
+        for facts in processes:
+            if facts.group != self._leader_pid:
+                members.send(facts, number)
+
+    def send_to_group(self, number: signal.Signals) -> None:
+        """Signal the leader's group; nothing happens where all of it has ended."""
+        # PermissionError: every member has become another user's, and will be named instead.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._leader_pid, number)
+
+    def survivors(self) -> tuple[Survivor, ...]:
+        """What still runs and belongs to the run, wherever it is.
+
+        That is the group and the session, all that carries the run's mark, and, where this
+        process adopts orphans, every descendant that was not there before.
+        """
+        processes = members.everyone()
+        found = members.gathered(self._leader_pid, processes)
+        found += members.marked(self._run_id, processes)
+        if adopts():
+            ours = members.descendants(os.getpid(), processes)
+            new = [facts for facts in ours if _key(facts) not in self._before]
+            self._reap(new)
+            found += new
+        distinct = {_key(facts): facts for facts in members.living(found)}
+        return tuple(members.named(facts) for _, facts in sorted(distinct.items()))
+
+    def _reap(self, processes: list[ProcessFacts]) -> None:
+        for facts in processes:
+            ours = facts.parent == os.getpid() and facts.pid != self._leader_pid
+            if facts.ended and ours:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(facts.pid, os.WNOHANG)
+
+
+def present_now() -> frozenset[_Key]:
+    """The processes below this one at this moment, each as (pid, start)."""
+    return frozenset(_key(facts) for facts in members.descendants(os.getpid(), members.everyone()))
+
+
+def _key(facts: ProcessFacts) -> _Key:
+    return facts.pid, facts.started

@@ -1,0 +1,121 @@
+"""Stopping what a killed supervisor left behind, from a record of its worker's leader alone.
+
+Only processes proven to be of that run are signalled: the recorded leader, its group and session
+while they cannot have been given to others, and in them what carries the run's mark. The rest is
+named, never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from threading import Event
+
+from callboard.board.execution import members
+from callboard.board.execution.identity import (
+    ProcessFacts,
+    ProcessIdentity,
+    current,
+    look,
+    state,
+    why_unknown,
+)
+from callboard.board.execution.members import Survivor
+from callboard.errors import CallboardError
+
+_LOOK_EVERY_S = 0.02
+_KILL_WAIT_S = 5.0
+
+
+def stop_orphans(
+    run_id: str,
+    worker: ProcessIdentity | None,
+    grace_s: float,
+    *,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> tuple[Survivor, ...]:
+    """TERM, `grace_s` seconds, KILL for what remains of a run; returns what still runs then.
+
+    `worker` is the recorded leader, None where none was recorded. Raises `CallboardError`
+    `process_unknown` where the record is of another host or pid namespace: nothing is signalled.
+    """
+    if worker is not None and state(worker) == "unknown":
+        raise CallboardError(
+            "process_unknown",
+            f"run {run_id} cannot be stopped from here: {why_unknown(worker)}",
+            "stop it on the host and in the namespace it was started in",
+            {"run_id": run_id, "worker": worker.document()},
+        )
+    if worker is not None and worker.boot_id == current().boot_id:
+        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_WAIT_S)):
+            if not _stop(run_id, worker, number, monotonic, wait_s):
+                break
+    return _survivors(run_id, worker)
+
+
+def _stop(
+    run_id: str,
+    worker: ProcessIdentity,
+    number: signal.Signals,
+    monotonic: Callable[[], float],
+    wait_s: float,
+) -> list[ProcessFacts]:
+    """Signal all that is proven ours and wait for its end; what is left after `wait_s`."""
+    pause = Event()
+    deadline = monotonic() + wait_s
+    signalled: set[tuple[int, int]] = set()
+    while left := _ours(run_id, worker):
+        for facts in left:
+            # KILL goes out again and again: a group that forks has new members every time.
+            key = (facts.pid, facts.started)
+            if number == signal.SIGKILL or key not in signalled:
+                members.send(facts, number)
+                signalled.add(key)
+        if monotonic() >= deadline:
+            break
+        pause.wait(_LOOK_EVERY_S)
+    return left
+
+
+def _ours(run_id: str, worker: ProcessIdentity) -> list[ProcessFacts]:
+    """The living members of the recorded group or session, as far as they are proven ours."""
+    processes = members.everyone()
+    gathered = [
+        facts
+        for facts in members.living(members.gathered(worker.pid, processes))
+        if facts.pid != os.getpid()
+    ]
+    holder = look(worker.pid)
+    if holder is not None:
+        # The number is in use. By the recorded leader, even ended: then group and session are
+        # its own. By a later process: then nothing of the recorded group can be left, since the
+        # system gives no number away that a group or session still bears.
+        return gathered if holder.started == worker.started else []
+    if not gathered:
+        return []
+    marked = {facts.pid for facts in members.marked(run_id, processes)}
+    if any(facts.pid in marked and facts.session == worker.pid for facts in gathered):
+        # A session with one marked member is the run's own, so its unmarked ones are too.
+        return [facts for facts in gathered if facts.session == worker.pid or facts.pid in marked]
+    return [facts for facts in gathered if facts.pid in marked]
+
+
+def _survivors(run_id: str, worker: ProcessIdentity | None) -> tuple[Survivor, ...]:
+    found = members.marked(run_id, members.everyone())
+    if worker is not None and worker.boot_id == current().boot_id:
+        found += _ours(run_id, worker) + _ambiguous(worker)
+    distinct = {(facts.pid, facts.started): facts for facts in found}
+    return tuple(members.named(facts) for _, facts in sorted(distinct.items()))
+
+
+def _ambiguous(worker: ProcessIdentity) -> list[ProcessFacts]:
+    """Members of a group of that number whose leader is gone: perhaps ours, so they are named."""
+    if look(worker.pid) is not None:
+        return []
+    return [
+        facts
+        for facts in members.living(members.gathered(worker.pid, members.everyone()))
+        if facts.pid != os.getpid()
+    ]

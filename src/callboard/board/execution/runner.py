@@ -1,0 +1,332 @@
+"""The run loop: reconcile, grant what slots allow, launch, wait for something to change.
+
+Source: specification 1, §§7.7, 7.8. It holds no state that a successor would need: killed at any
+moment, the next `run` goes on from the board and the registry.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from callboard.board.execution.dispatcher import Dispatcher, Launch
+from callboard.board.execution.reconcile import Findings, Reconciler
+from callboard.board.execution.site import Site
+from callboard.board.ledger.history import History
+from callboard.board.projection.state import Projection
+from callboard.board.protocol import commit as wire
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.policy import CEILINGS
+from callboard.board.publishing.intents import DispatchNext, Nothing
+from callboard.board.publishing.publisher import Accepted
+from callboard.board.scheduling.explanation import Explainer
+from callboard.errors import CallboardError
+
+POLL_S = 0.05
+IDLE_POLL_S = 0.25
+MAX_CLAIMS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """One recorded fact of interest: the commit's time, a kind, and JSON-ready details."""
+
+    at_ms: int
+    kind: str
+    details: dict[str, object]
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """Counts of what this process saw happen, and why it ended."""
+
+    reason: str = "stopped"
+    counts: dict[str, int] = field(default_factory=dict)
+    stuck: list[dict[str, object]] = field(default_factory=list)
+
+    def document(self) -> dict[str, object]:
+        """The JSON form."""
+        return {"reason": self.reason, "counts": dict(self.counts), "stuck": list(self.stuck)}
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchAnswer:
+    """A grant, or why there was none, and the launches that followed."""
+
+    outcome: Accepted | Nothing
+    launches: list[Launch]
+
+
+def dispatch(
+    site: Site,
+    environment: Mapping[str, str],
+    *,
+    pool: str,
+    max_claims: int,
+    max_dispatches: int,
+    max_bytes: int,
+    request_id: str,
+    bind_wait_s: float = 10.0,
+) -> DispatchAnswer:
+    """Grant the next fair batch and launch its groups; waits a little until their runs are bound.
+
+    A repeated request id grants nothing new: groups of it that were never started are.
+    """
+    dispatcher = Dispatcher(site, environment)
+    outcome = _grant(site, pool, max_claims, max_dispatches, max_bytes, request_id)
+    if isinstance(outcome, Nothing):
+        return DispatchAnswer(outcome, [])
+    projection = site.publisher.refresh().projection
+    groups = dict.fromkeys(
+        projection.claims[one].claim.dispatch_id for one in outcome.request.claims
+    )
+    launches = [dispatcher.launch(dispatch_id) for dispatch_id in groups]
+    _await_binding(site, launches, bind_wait_s)
+    return DispatchAnswer(outcome, launches)
+
+
+def _await_binding(site: Site, launches: list[Launch], wait_s: float) -> None:
+    waiting = {one.dispatch_id for one in launches if one.status == "launched"}
+    pause = threading.Event()
+    for _look in range(int(wait_s / POLL_S)):
+        dispatches = site.publisher.refresh().projection.dispatches
+        waiting = {one for one in waiting if dispatches[one].run is None}
+        if not waiting:
+            return
+        pause.wait(POLL_S)
+
+
+def _grant(
+    site: Site, pool: str, max_claims: int, max_dispatches: int, max_bytes: int, request_id: str
+) -> Accepted | Nothing:
+    parameters = wire.DispatchNextParameters(
+        pool=pool, max_claims=max_claims, max_dispatches=max_dispatches, max_bytes=max_bytes
+    )
+    return site.publisher.publish(DispatchNext(request_id, site.actor("dispatcher"), parameters))
+
+
+class Runner:
+    """One `run`: at most `workers` runs of this process at a time."""
+
+    def __init__(
+        self,
+        site: Site,
+        environment: Mapping[str, str],
+        *,
+        pools: list[str] | None,
+        workers: int,
+        new_request_id: Callable[[], str],
+        on_event: Callable[[RunEvent], None],
+    ) -> None:
+        self._site = site
+        self._dispatcher = Dispatcher(site, environment)
+        self._reconciler = Reconciler(self._dispatcher)
+        self._pools = pools
+        self._workers = workers
+        self._new_request_id = new_request_id
+        self._on_event = on_event
+        self._summary = RunSummary()
+        self._seen = len(site.publisher.refresh().spans)
+
+    def run(self, *, until_idle: bool, stop: threading.Event) -> RunSummary:
+        """Work until `stop` is set, or with `until_idle` until nothing is left that could move.
+
+        Lost races beyond the publisher's patience only delay it. Runs that are under way when it
+        stops go on under their supervisors.
+        """
+        while not stop.is_set():
+            moved = self._turn()
+            self._report()
+            self._dispatcher.reap()
+            if until_idle and not moved and self._is_idle():
+                self._summary.reason = "idle"
+                break
+            self._wait(stop)
+        self._report()
+        self._summary.stuck = _stuck(self._site)
+        return self._summary
+
+    def _turn(self) -> bool:
+        """One pass; tells whether anything was granted."""
+        try:
+            findings = self._reconciler.run_pass(self._has_slot)
+            return self._grant_and_launch(findings)
+        except CallboardError as error:
+            if error.code not in ("contention", "queue_missing", "grants_paused", "ledger_limit"):
+                raise
+            self._count(error.code)
+            return False
+
+    def _grant_and_launch(self, findings: Findings) -> bool:
+        granted = False
+        for pool in self._open_pools():
+            free = self._workers - self._busy()
+            if free <= 0:
+                break
+            outcome = _grant(
+                self._site,
+                pool,
+                MAX_CLAIMS,
+                free,
+                CEILINGS.assignment_bytes,
+                self._new_request_id(),
+            )
+            if isinstance(outcome, Nothing):
+                continue
+            granted = True
+            claims = self._projection.claims
+            for dispatch_id in dict.fromkeys(
+                claims[one].claim.dispatch_id for one in outcome.request.claims
+            ):
+                launch = self._dispatcher.launch(dispatch_id)
+                findings.dispatches[dispatch_id] = launch.status
+        return granted
+
+    @property
+    def _projection(self) -> Projection:
+        return self._site.publisher.refresh().projection
+
+    def _open_pools(self) -> list[str]:
+        projection = self._projection
+        if projection.policy_epoch is None:
+            return []
+        names = sorted(projection.pools) if self._pools is None else self._pools
+        return [name for name in names if projection.pool_state(name).available]
+
+    def _busy(self) -> int:
+        """Unreleased groups that this process launched, by its start markers."""
+        projection = self._projection
+        own = self._dispatcher.run_id
+        return sum(
+            1
+            for dispatch_id in projection.open_dispatches
+            if (sender := projection.dispatches[dispatch_id].sender) is not None
+            and sender.run_id == own
+        )
+
+    def _has_slot(self) -> bool:
+        return self._busy() < self._workers
+
+    def _is_idle(self) -> bool:
+        """Whether only outside events could still move the board."""
+        projection = self._projection
+        if projection.policy_epoch is None:
+            return True
+        if projection.open_dispatches or projection.pending_deliveries:
+            return False
+        return (
+            not any(
+                projection.pool_state(name).frontier.buckets
+                or projection.pool_state(name).frontier.delayed
+                for name in self._open_pools()
+            )
+            or projection.grants_paused
+        )
+
+    def _wait(self, stop: threading.Event) -> None:
+        """Until the tip moves, a little while passes, or somebody asks to stop."""
+        revision = self._site.store.revision()
+        for _look in range(max(1, int(IDLE_POLL_S / POLL_S))):
+            if stop.wait(POLL_S) or self._site.store.revision() != revision:
+                return
+
+    def _report(self) -> None:
+        history = self._site.publisher.refresh()
+        for event in events_since(history, self._seen):
+            self._count(event.kind)
+            self._on_event(event)
+        self._seen = len(history.spans)
+
+    def _count(self, kind: str) -> None:
+        self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
+
+
+def events_since(history: History, ordinal: int) -> Iterator[RunEvent]:
+    """The facts recorded from the commit at `ordinal` on, in order."""
+    for number in range(ordinal, len(history.spans)):
+        commit = history.commit(number)
+        for operation in commit.operations:
+            event = _event(history.projection, operation)
+            if event is not None:
+                kind, details = event
+                yield RunEvent(commit.at, kind, details)
+
+
+def _event(
+    projection: Projection, operation: ops.Operation
+) -> tuple[str, dict[str, object]] | None:
+    if isinstance(operation, ops.Release):
+        conclusion = operation.evidence.conclusion
+        found: dict[str, object] = {"dispatch_id": operation.dispatch_id}
+        return "released", found | (
+            {"conclusion": conclusion} if isinstance(conclusion, str) else {}
+        )
+    if isinstance(operation, ops.Dispatch):
+        return operation.state, {"dispatch_id": operation.dispatch_id}
+    kind = _WORK_EVENTS.get(type(operation))
+    work_id = getattr(operation, "work_id", None)
+    if kind is None or not isinstance(work_id, str):
+        return None
+    work = projection.works[work_id].work
+    details: dict[str, object] = {
+        "work_id": work_id,
+        "node_key": work.node_key,
+        "graph_id": work.graph_id,
+        "fairness_key": work.fairness_key,
+        "priority": work.priority,
+    }
+    for name in ("claim_id", "dispatch_id", "reason"):
+        value = getattr(operation, name, None)
+        if isinstance(value, str):
+            details[name] = value
+    return kind, details
+
+
+_WORK_EVENTS: dict[type[Any], str] = {
+    ops.Work: "admitted",
+    ops.Claim: "granted",
+    ops.Completion: "completed",
+    ops.Result: "verified",
+    ops.DeliveryFailure: "delivery_failed",
+    ops.ClaimCancellation: "claim_cancelled",
+    ops.WorkCancellation: "work_cancelled",
+}
+
+
+def _stuck(site: Site) -> list[dict[str, object]]:
+    """Work that is left and will not move by itself, with the reason; at most 100."""
+    projection = site.publisher.refresh().projection
+    explainer = Explainer(projection, site.clock.now_ms())
+    found: list[dict[str, object]] = []
+    for work_id, state in projection.works.items():
+        if state.state == "available" and len(found) < 100:
+            standing = explainer.standing(work_id)
+            found.append(
+                {"work_id": work_id, "node_key": state.work.node_key, "reason": standing.reason}
+            )
+    return found
+
+
+def run(
+    site: Site,
+    environment: Mapping[str, str],
+    *,
+    pool: str | None,
+    workers: int,
+    until_idle: bool,
+    stop: threading.Event,
+    on_event: Callable[[RunEvent], None],
+    new_request_id: Callable[[], str],
+) -> RunSummary:
+    """Run the board with this process as dispatcher; see `Runner.run`."""
+    runner = Runner(
+        site,
+        environment,
+        pools=None if pool is None else [pool],
+        workers=workers,
+        new_request_id=new_request_id,
+        on_event=on_event,
+    )
+    return runner.run(until_idle=until_idle, stop=stop)

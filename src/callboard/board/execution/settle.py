@@ -1,0 +1,119 @@
+"""Settling completed Work: outputs are published once, verified from Git alone, then a Result.
+
+Source: specification 1, §§7.14, 7.15; wire-v3 §§9, 10. What was prepared before the Completion is
+all it goes by, so that a pass cut short is finished by whoever comes next, and never begun anew.
+"""
+
+from __future__ import annotations
+
+from callboard.board.execution.site import Site
+from callboard.board.outputs.authority import context_of
+from callboard.board.outputs.delivery import Delivery, verify_delivery
+from callboard.board.outputs.effects import apply_claim
+from callboard.board.projection.entities import DispatchState, WorkState
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.scalars import is_github
+from callboard.board.publishing import lifecycle
+from callboard.board.publishing.intents import Nothing
+from callboard.board.publishing.lifecycle import Proof
+from callboard.errors import CallboardError
+
+GIT_READBACK = "git-readback"
+
+
+def run_of(site: Site, state: DispatchState, run_id: str) -> ops.Run:
+    """The record of this host's run for a group."""
+    return ops.Run(
+        run_id=run_id,
+        run_attempt=1,
+        repository=site.name,
+        workflow=state.profile.workflow,
+        ref=state.profile.ref,
+        principal=state.principal,
+        event="workflow_dispatch" if is_github(state.profile.workflow) else "host_dispatch",
+    )
+
+
+class Settler:
+    """Decides the delivery barriers of one site's board; counts its own attempts."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._attempts: dict[str, int] = {}
+        self._next_look_ms: dict[str, int] = {}
+
+    def settle(self, work_id: str) -> str:
+        """One attempt at one pending delivery: `verified`, `failed`, `pending` or `decided`.
+
+        A delivery that cannot be verified is tried again later, each time after a longer pause,
+        and given up within the policy's bounds once its run is known to have ended.
+        """
+        projection = self._site.publisher.refresh().projection
+        work = projection.works[work_id]
+        if work.barrier != "pending":
+            return "decided"
+        now_ms = self._site.clock.now_ms()
+        if now_ms < self._next_look_ms.get(work_id, 0):
+            return "pending"
+        claim = projection.claims[str(work.claim_id)]
+        dispatch = projection.dispatches[claim.claim.dispatch_id]
+        delivery = self._deliver(work, dispatch, claim.claim.handle)
+        if delivery.verified:
+            return self._record_result(work_id, delivery)
+        attempts = self._attempts[work_id] = self._attempts.get(work_id, 0) + 1
+        bounds = projection.pool(work.work.pool).reconciliation
+        pause_ms = min(bounds.deadline_ms // bounds.max_attempts, 250 << attempts)
+        self._next_look_ms[work_id] = now_ms + pause_ms
+        waited_ms = now_ms - (work.completed_at or now_ms)
+        exhausted = attempts >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
+        if dispatch.released and dispatch.conclusion is not None and exhausted:
+            return self._record_failure(work_id, delivery, dispatch.conclusion, attempts)
+        return "pending"
+
+    def _deliver(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
+        """Finish what was prepared, if anything is left of it, then read everything back."""
+        run = dispatch.run
+        if run is not None:
+            context = context_of(
+                self._site.publisher.refresh().projection,
+                self._site.repository,
+                dispatch_id=dispatch.assignment.dispatch_id,
+                handle=handle,
+                run_id=run.run_id,
+            )
+            try:
+                apply_claim(context)
+            except CallboardError as error:
+                if error.code not in ("delivery_unprepared", "effects_incomplete"):
+                    raise
+        return verify_delivery(
+            self._site.repository,
+            payload=work.work.payload,
+            claim_id=str(work.claim_id),
+            work_id=work.work.work_id,
+            attempt=work.attempts,
+            base=dispatch.profile.ref,
+        )
+
+    def _record_result(self, work_id: str, delivery: Delivery) -> str:
+        proof = Proof("delivery", "verified_receipts", receipt=GIT_READBACK)
+        answer = self._site.publisher.publish(
+            lifecycle.deliver(work_id, delivery.descriptor, proof, self._site.actor("reconciler"))
+        )
+        return "decided" if isinstance(answer, Nothing) else "verified"
+
+    def _record_failure(
+        self, work_id: str, delivery: Delivery, conclusion: str, attempts: int
+    ) -> str:
+        proof = Proof(
+            "terminal_run",
+            "host_api",
+            conclusion=conclusion,
+            attempts=attempts,
+            effects="partial" if delivery.disposition == "partial" else "unknown",
+        )
+        reason = delivery.missing[0].code if delivery.missing else "delivery_unverified"
+        answer = self._site.publisher.publish(
+            lifecycle.fail_delivery(work_id, reason, proof, self._site.actor("reconciler"))
+        )
+        return "decided" if isinstance(answer, Nothing) else "failed"

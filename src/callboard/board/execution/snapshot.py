@@ -1,0 +1,301 @@
+"""A run's work tree as one commit, made where the worker has no say.
+
+The worker rules its clone's `.git`, so neither its index nor its configuration nor its objects
+are used: a fresh repository of ours looks at the work tree, with the user's objects alone behind
+it. Nothing configured by the worker may run, and nothing but files in the tree is taken.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from callboard.board.execution.git import Git
+from callboard.board.execution.workspace import (
+    Workspace,
+    borrow_objects,
+    disk_faults,
+    initialise,
+    remove_tree,
+)
+from callboard.errors import CallboardError
+
+_GITLINK = "160000"
+_SYMLINK = "120000"
+_ABSENT = "000000"
+_STEP_S = 900.0
+_UNTRACKED = ("ls-files", "--others", "--exclude-standard", "-z")
+_NAME = "Callboard"
+_EMAIL = "board@callboard.invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLimits:
+    """The most a run may have changed: paths, and bytes of regular files together."""
+
+    paths: int = 20_000
+    file_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that differs. Modes are Git's, in octal; `000000` where there is no file.
+
+    `path` holds bytes that are not UTF-8 as surrogates, as the file system functions do.
+    """
+
+    path: str
+    old_mode: str
+    new_mode: str
+    old_id: str
+    new_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A commit in the trusted Git folder `git_dir`, not yet anywhere else."""
+
+    git_dir: Path
+    commit: str
+    tree: str
+    parent: str
+    changes: tuple[Change, ...]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The changed paths, in Git's order."""
+        return tuple(change.path for change in self.changes)
+
+
+def diff_to_commit(
+    git: Git,
+    workspace: Workspace,
+    *,
+    trusted: Path,
+    message: str,
+    at_ms: int,
+    base: str | None = None,
+    limits: SnapshotLimits | None = None,
+) -> Snapshot | None:
+    """Commit what the work tree holds on top of `base` (else the commit it began at).
+
+    Untracked files count unless the tree's own `.gitignore` files exclude them; so do deletions,
+    modes and symbolic links. Submodules stay as they are in `base`. The new folder `trusted` must
+    lie outside the workspace; it is the caller's to remove once the commit has been fetched. None,
+    and no folder, when nothing changed. Author and committer are fixed, the time is `at_ms`.
+
+    Raises `CallboardError` `patch_refused` (a nested repository, a path or link that leaves the
+    tree, a special file), `patch_limit`, or the codes of `Git.run`.
+    """
+    _require_outside(workspace, trusted)
+    base = base or workspace.commit
+    with contextlib.ExitStack() as cleanup, disk_faults(trusted):
+        cleanup.callback(remove_tree, trusted)
+        tree = tree_of(git, workspace, trusted=trusted, base=base, limits=limits)
+        changes = changes_between(git, trusted, base, tree)
+        if not changes:
+            return None
+        _refuse_unsafe(git, trusted, changes)
+        commit = _commit(git, trusted, tree, base, message, at_ms)
+        cleanup.pop_all()
+    return Snapshot(trusted, commit, tree, base, changes)
+
+
+def tree_of(
+    git: Git,
+    workspace: Workspace,
+    *,
+    trusted: Path,
+    base: str,
+    limits: SnapshotLimits | None = None,
+) -> str:
+    """Write the work tree as a tree object into the new Git folder `trusted`; returns its id."""
+    work_tree = workspace.folder
+    if work_tree.is_symlink() or not work_tree.is_dir():
+        raise _refused(work_tree.name, "the work tree is not a folder any more")
+    trusted.mkdir(mode=0o700, parents=True)
+    initialise(git, trusted, base, bare=True)
+    borrow_objects(trusted, workspace.source)
+    look = _Look(git, trusted, work_tree)
+    look.at(["read-tree", base])
+    # Status 1: some files differ. Every file is hashed, as no time stamp of a worker's counts.
+    look.at(["update-index", "-q", "--refresh"], statuses=(0, 1))
+    changed = look.names(["diff-files", "--name-only", "-z", "--ignore-submodules=all"])
+    untracked = look.names(_UNTRACKED)
+    _check_paths(work_tree, (*changed, *untracked), limits or SnapshotLimits())
+    # What is gone first: it may stand in the way of what is new.
+    gone = {name for name in changed if not _is_file(work_tree, name)}
+    there = [*(name for name in changed if name not in gone), *untracked]
+    for options, names in (
+        (("--force-remove",), sorted(gone)),
+        (("--add", "--remove", "--replace"), there),
+    ):
+        look.at(["update-index", *options, "-z", "--stdin"], stdin=_lines(names))
+    # Git passes over names it distrusts (other spellings of .git) without a word.
+    for name in sorted(set(look.names(_UNTRACKED)).intersection(untracked)):
+        raise _refused(os.fsdecode(name), "is a path that no commit may hold")
+    return git.text(["write-tree"], git_dir=trusted)
+
+
+def changes_between(git: Git, git_dir: Path, old: str, new: str) -> tuple[Change, ...]:
+    """What differs between two trees or commits, as Git sees them, in its order."""
+    answer = git.run(
+        ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", old, new],
+        git_dir=git_dir,
+    )
+    fields = answer.output.split(b"\0")
+    changes = []
+    for header, path in zip(fields[0:-1:2], fields[1::2], strict=True):
+        old_mode, new_mode, old_id, new_id, _status = header.decode("ascii")[1:].split(" ")
+        changes.append(Change(os.fsdecode(path), old_mode, new_mode, old_id, new_id))
+    return tuple(changes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Git calls of the trusted folder upon the worker's files."""
+
+    git: Git
+    git_dir: Path
+    work_tree: Path
+
+    def at(
+        self, arguments: Sequence[str], *, stdin: bytes = b"", statuses: Sequence[int] = (0,)
+    ) -> bytes:
+        answer = self.git.run(
+            arguments,
+            git_dir=self.git_dir,
+            work_tree=self.work_tree,
+            settings=("core.symlinks=true", "core.fileMode=true", "core.autocrlf=false"),
+            stdin=stdin,
+            statuses=statuses,
+            timeout_s=_STEP_S,
+        )
+        return answer.output
+
+    def names(self, arguments: Sequence[str]) -> list[bytes]:
+        return [name for name in self.at(arguments).split(b"\0") if name]
+
+
+def _check_paths(work_tree: Path, names: Iterable[bytes], limits: SnapshotLimits) -> None:
+    """Refuse what must not enter a commit, before any of it is read."""
+    total_bytes = 0
+    folders: set[bytes] = set()
+    root = os.fsencode(work_tree)
+    for count, name in enumerate(names, start=1):
+        shown = os.fsdecode(name)
+        if name.endswith(b"/"):
+            raise _refused(shown, "is a repository of its own inside the work tree")
+        parts = name.split(b"/")
+        if any(part.lower() == b".git" or part in (b"", b".", b"..") for part in parts):
+            raise _refused(shown, "is a path that no commit may hold")
+        folders.update(b"/".join(parts[:depth]) for depth in range(1, len(parts)))
+        total_bytes += _regular_bytes(os.path.join(root, name), shown)
+        if count > limits.paths or total_bytes > limits.file_bytes:
+            raise CallboardError(
+                "patch_limit",
+                f"the work tree changes more than {limits.paths} paths or {limits.file_bytes} "
+                f"bytes, at {shown!r}",
+                "let .gitignore exclude what is built or downloaded, or deliver less at once",
+                {"limit_paths": limits.paths, "limit_bytes": limits.file_bytes},
+            )
+    for folder in sorted(folders):
+        if os.path.lexists(os.path.join(root, folder, b".git")):
+            raise _refused(os.fsdecode(folder), "is a repository of its own inside the work tree")
+
+
+def _is_file(work_tree: Path, name: bytes) -> bool:
+    """Whether a file or link lies at `name`, reached through folders alone."""
+    path = os.fsencode(work_tree)
+    *folders, last = name.split(b"/")
+    try:
+        for folder in folders:
+            path = os.path.join(path, folder)
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                return False
+        return not stat.S_ISDIR(os.lstat(os.path.join(path, last)).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _lines(names: Iterable[bytes]) -> bytes:
+    return b"".join(name + b"\0" for name in names)
+
+
+def _regular_bytes(path: bytes, shown: str) -> int:
+    """The size of a regular file; 0 for a link, a folder or nothing; others are refused."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    if stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return 0
+    raise _refused(shown, "is neither a file nor a link")
+
+
+def _refuse_unsafe(git: Git, git_dir: Path, changes: Iterable[Change]) -> None:
+    """Refuse new submodules, and new links that lead out of the tree."""
+    for change in changes:
+        if change.new_mode == _GITLINK:
+            raise _refused(change.path, "would become a submodule")
+        if change.new_mode == _SYMLINK:
+            target = git.run(["cat-file", "blob", change.new_id], git_dir=git_dir).output
+            if _leads_out(change.path, os.fsdecode(target)):
+                raise _refused(change.path, "is a link that leads out of the work tree")
+
+
+def _leads_out(path: str, target: str) -> bool:
+    if target.startswith("/"):
+        return True
+    depth = path.count("/")
+    for part in target.split("/"):
+        if part == "..":
+            depth -= 1
+        elif part not in ("", "."):
+            depth += 1
+        if depth < 0:
+            return True
+    return False
+
+
+def _commit(git: Git, git_dir: Path, tree: str, base: str, message: str, at_ms: int) -> str:
+    moment = f"@{at_ms // 1000} +0000"
+    answer = git.run(
+        ["commit-tree", tree, "-p", base, "-F", "-"],
+        git_dir=git_dir,
+        variables={
+            "GIT_AUTHOR_NAME": _NAME,
+            "GIT_AUTHOR_EMAIL": _EMAIL,
+            "GIT_AUTHOR_DATE": moment,
+            "GIT_COMMITTER_NAME": _NAME,
+            "GIT_COMMITTER_EMAIL": _EMAIL,
+            "GIT_COMMITTER_DATE": moment,
+        },
+        stdin=message.encode("utf-8", "replace"),
+    )
+    return answer.output.decode("ascii").strip()
+
+
+def _require_outside(workspace: Workspace, trusted: Path) -> None:
+    if trusted.absolute().is_relative_to(workspace.folder) or os.path.lexists(trusted):
+        raise CallboardError(
+            "workspace_failed",
+            f"{str(trusted)!r} is not a new folder outside the workspace",
+            "give a folder of your own that does not exist yet",
+        )
+
+
+def _refused(path: str, what: str) -> CallboardError:
+    shown = path.encode("utf-8", "backslashreplace").decode("utf-8")[:300]
+    return CallboardError(
+        "patch_refused",
+        f"{shown!r} {what}",
+        "remove it from the work tree, or list it in .gitignore",
+        {"path": shown},
+    )

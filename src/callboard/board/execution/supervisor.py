@@ -1,0 +1,296 @@
+"""The supervisor of one run: it owns the run from its start to its Release.
+
+Source: specification 1, §§7.8, 7.14; wire-v3 §10. It executes nothing before the run's binding is
+durable on the board, outlives the dispatcher that started it, and records the end of the run
+before it frees the slot. Killed anywhere, it leaves a state that reconciliation goes on from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from callboard import canonical, files
+from callboard.board.execution import adoption, workspace
+from callboard.board.execution.disposal import dispose
+from callboard.board.execution.environment import run_environment
+from callboard.board.execution.git import Git
+from callboard.board.execution.identity import current
+from callboard.board.execution.principal import read_principal
+from callboard.board.execution.processes import Command, HeldProcess, Outcome, hold
+from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.settle import run_of
+from callboard.board.execution.site import Folders, Site
+from callboard.board.execution.wrapup import WrapUp
+from callboard.board.outputs.messages import Terms
+from callboard.board.outputs.staging import prepare_folder
+from callboard.board.projection.entities import DispatchState
+from callboard.board.publishing import lifecycle
+from callboard.board.publishing.lifecycle import Proof
+from callboard.board.publishing.recipe import MAX_RECIPE_BYTES, Recipe, parse_recipe
+from callboard.board.storage.repository import Repository
+from callboard.errors import CallboardError
+
+PATIENCE_S = 120.0
+RUN_ENDED = "run_ended"
+_SUCCESS = "success"
+_FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How the run's commands ended, as the registry keeps it."""
+
+    conclusion: str
+    exit_code: int | None = None
+    signal: int | None = None
+    survivors: tuple[Mapping[str, object], ...] = ()
+    commands: tuple[dict[str, object], ...] = ()
+
+
+class Supervisor:
+    """Supervises the run `run_id` of `dispatch_id`; `environment` is the outer environment."""
+
+    def __init__(
+        self, site: Site, dispatch_id: str, run_id: str, environment: Mapping[str, str]
+    ) -> None:
+        self._site = site
+        self._dispatch_id = dispatch_id
+        self._run_id = run_id
+        self._environment = environment
+        self._folder = RunFolder.of(site.folders.state, run_id)
+        self._git = Git(environment.get("PATH", os.defpath))
+        self._held: HeldProcess | None = None
+        self._asked_to_stop = False
+
+    def request_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Stop the worker as at its time limit; the wrap-up still happens."""
+        self._asked_to_stop = True
+        if self._held is not None:
+            self._held.request_stop()
+
+    def run(self) -> bool:
+        """Supervise to the Release. False where this run was ruled out before it began."""
+        registry = self._site.registry
+        now_ms = self._site.clock.now_ms()
+        if not registry.claim_running(self._run_id, self._dispatch_id, current(), now_ms=now_ms):
+            return False
+        state = self._bind()
+        if state is None:
+            self._end(_Ending("not_bound"))
+            return False
+        recipe = self._recipe(state)
+        ending = self._execute(state, recipe)
+        terms = self._terms(state, recipe)
+        wrap_up = WrapUp(self._site, self._git, state, self._run_id, self._folder, terms)
+        report = wrap_up.finish_claims()
+        self._write_report(ending, report)
+        self._end(ending)
+        self._release(ending)
+        self._dispose(state)
+        return True
+
+    def _bind(self) -> DispatchState | None:
+        """Make the binding durable; None where the board refuses it."""
+        publisher = self._site.publisher
+        state = publisher.refresh().projection.dispatches[self._dispatch_id]
+        run = run_of(self._site, state, self._run_id)
+        actor = self._site.run_actor(
+            "worker",
+            workflow=state.profile.workflow,
+            run_id=self._run_id,
+            dispatch_id=self._dispatch_id,
+        )
+        try:
+            publisher.publish(lifecycle.bind(self._dispatch_id, run, actor))
+        except CallboardError as error:
+            if error.code == "contention":
+                raise
+            self._note(f"the board refused the binding: {error}")
+            return None
+        return publisher.refresh().projection.dispatches[self._dispatch_id]
+
+    # --- the worker's commands -----------------------------------------------------------------
+
+    def _execute(self, state: DispatchState, recipe: Recipe | None) -> _Ending:
+        if recipe is None:
+            return _Ending("worker_unavailable")
+        try:
+            self._prepare(state, recipe)
+        except CallboardError as error:
+            self._note(f"the run could not be prepared: {error}")
+            return _Ending(error.code)
+        steps = [("worker", recipe.command, recipe.timeout_s)]
+        if recipe.setup is not None:
+            steps.insert(0, ("setup", recipe.setup, recipe.setup_timeout_s))
+        commands: list[dict[str, object]] = []
+        ending = _Ending(_FAILURE)
+        for name, argv, timeout_s in steps:
+            try:
+                outcome = self._run_command(name, argv, timeout_s, recipe)
+            except CallboardError as error:
+                self._note(f"{name} could not be started: {error}")
+                return _Ending(error.code, commands=tuple(commands))
+            commands.append({"command": name, **outcome.document()})
+            ending = _ending(name, outcome, tuple(commands))
+            if ending.conclusion != _SUCCESS:
+                break
+        return ending
+
+    def _recipe(self, state: DispatchState) -> Recipe | None:
+        """The recipe of the commit that the profile pins, never a newer one; None without it."""
+        profile = state.profile
+        try:
+            data = self._site.repository.read_file(profile.ref, profile.workflow, MAX_RECIPE_BYTES)
+            if data is not None:
+                return parse_recipe(data, name=state.assignment.worker_profile)
+        except CallboardError as error:
+            self._note(f"{profile.workflow} at {profile.ref[:12]}: {error}")
+        return None
+
+    def _terms(self, state: DispatchState, recipe: Recipe | None) -> Terms:
+        """What the run may deliver: the recipe's outputs within the policy's limits."""
+        outputs = () if recipe is None else recipe.outputs
+        return Terms.of(
+            {rule.type: (rule.min, rule.max) for rule in outputs},
+            object_format="sha256" if len(state.profile.ref) == 64 else "sha1",
+            result_bytes=self._site.publisher.refresh().projection.policy.limits.result_bytes,
+        )
+
+    def _prepare(self, state: DispatchState, recipe: Recipe) -> None:
+        folder = self._folder
+        folder.make()
+        folder.put_command()
+        prepare_folder(folder.staging, self._terms(state, recipe))
+        files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
+        workspace.create(
+            self._git, self._site.repository.common_dir, state.profile.ref, folder.work
+        )
+
+    def _run_command(
+        self, name: str, argv: Sequence[str], timeout_s: float, recipe: Recipe
+    ) -> Outcome:
+        folder = self._folder
+        outer = self._environment
+        path = f"{folder.bin}{os.pathsep}{outer.get('PATH', os.defpath)}"
+        environment = run_environment(
+            recipe.env,
+            {**outer, "PATH": path},
+            {
+                "CALLBOARD_ASSIGNMENT": str(folder.assignment),
+                "CALLBOARD_STAGING": str(folder.staging),
+            },
+            home=folder.home,
+            temporary=folder.temporary,
+        )
+        command = Command(
+            argv=tuple(argv),
+            env=environment,
+            cwd=folder.work,
+            stdout=folder.log(name, "stdout"),
+            stderr=folder.log(name, "stderr"),
+            timeout_s=timeout_s,
+        )
+        with hold(command, run_id=self._run_id) as held:
+            self._site.registry.record_worker(self._run_id, held.identity)
+            self._held = held
+            if self._asked_to_stop:
+                held.request_stop()
+            try:
+                return held.run()
+            finally:
+                self._held = None
+
+    # --- the end -------------------------------------------------------------------------------
+
+    def _end(self, ending: _Ending) -> None:
+        self._site.registry.finish(
+            self._run_id,
+            conclusion=ending.conclusion,
+            exit_code=ending.exit_code,
+            signal=ending.signal,
+            survivors=ending.survivors,
+            now_ms=self._site.clock.now_ms(),
+        )
+
+    def _release(self, ending: _Ending) -> None:
+        proof = Proof("terminal_run", "host_api", conclusion=ending.conclusion)
+        actor = self._site.actor("reconciler")
+        self._site.publisher.publish(lifecycle.release(self._dispatch_id, proof, RUN_ENDED, actor))
+
+    def _dispose(self, state: DispatchState) -> None:
+        """Remove the private clone, unless it holds work that is nowhere else (then say so)."""
+        clone = workspace.Workspace(
+            self._folder.work, self._site.repository.common_dir, state.profile.ref
+        )
+        try:
+            dispose(self._git, clone, scratch=self._folder.scratch)
+        except CallboardError as error:
+            self._note(f"the work tree {str(self._folder.work)!r} is kept: {error.message}")
+
+    def _write_report(self, ending: _Ending, report: dict[str, object]) -> None:
+        document = {
+            "run_id": self._run_id,
+            "dispatch_id": self._dispatch_id,
+            "conclusion": ending.conclusion,
+            "commands": list(ending.commands),
+            **report,
+        }
+        files.publish(self._folder.report, canonical.encode(document) + b"\n", private=True)
+
+    def _note(self, text: str) -> None:
+        self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
+
+
+def _ending(name: str, outcome: Outcome, commands: tuple[dict[str, object], ...]) -> _Ending:
+    """The run's conclusion after one command: success, failure, or how it was cut short."""
+    if outcome.ended == "exited":
+        conclusion = _SUCCESS if outcome.exit_code == 0 else _FAILURE
+    else:
+        conclusion = outcome.ended
+    if name == "setup" and conclusion != _SUCCESS:
+        conclusion = f"setup_{conclusion}"
+    return _Ending(
+        conclusion,
+        outcome.exit_code,
+        outcome.signal,
+        tuple(survivor.document() for survivor in outcome.survivors),
+        commands,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point of a supervisor process; exit 0 once the run is released."""
+    parser = argparse.ArgumentParser(prog="callboard-supervisor", description=__doc__)
+    for name in ("repository", "branch", "config", "state", "dispatch", "run"):
+        parser.add_argument(f"--{name}", required=True)
+    asked = parser.parse_args(arguments)
+    adoption.adopt_orphans()
+    folders = Folders(Path(asked.config), Path(asked.state))
+    with Repository.discover(asked.repository) as repository:
+        site = Site(
+            repository,
+            asked.branch,
+            folders,
+            read_principal(folders.config),
+            patience_s=PATIENCE_S,
+        )
+        supervisor = Supervisor(site, asked.dispatch, asked.run, dict(os.environ))
+        signal.signal(signal.SIGTERM, supervisor.request_stop)
+        signal.signal(signal.SIGINT, supervisor.request_stop)
+        try:
+            supervisor.run()
+        except CallboardError as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The wrap-up of one run: each Claim for itself, from staged wishes to a Result.
+
+Source: specification 1, §§7.14, 7.15; wire-v3 §10. Outputs are prepared before a Claim's
+Completion, published after it, read back from Git, and only then stand in a Result. One Claim's
+trouble never takes another with it.
+"""
+
+from __future__ import annotations
+
+from callboard.board.execution import workspace
+from callboard.board.execution.git import Git
+from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.settle import Settler
+from callboard.board.execution.site import Site
+from callboard.board.execution.snapshot import diff_to_commit
+from callboard.board.execution.transfer import fetch_into
+from callboard.board.outputs.authority import EffectContext, context_of
+from callboard.board.outputs.claims import ClaimOutputs, PatchCommit
+from callboard.board.outputs.effects import prepare_claim
+from callboard.board.outputs.intake import take
+from callboard.board.outputs.messages import Terms
+from callboard.board.projection.entities import DispatchState
+from callboard.board.publishing import lifecycle
+from callboard.errors import CallboardError
+
+
+class WrapUp:
+    """Ends the Claims of one run whose commands are over."""
+
+    def __init__(
+        self,
+        site: Site,
+        git: Git,
+        state: DispatchState,
+        run_id: str,
+        folder: RunFolder,
+        terms: Terms,
+    ) -> None:
+        self._site = site
+        self._git = git
+        self._assignment = state.assignment
+        self._profile = state.profile
+        self._run_id = run_id
+        self._folder = folder
+        self._terms = terms
+        self._settler = Settler(site)
+
+    def finish_claims(self) -> dict[str, object]:
+        """Finish every Claim of the assignment; answers the report of what was staged."""
+        intake = take(
+            self._folder.staging, self._assignment, self._terms, make_patch=self._make_patch
+        )
+        settled = [self._finish(claim) for claim in intake.claims]
+        report = intake.document()
+        report["claims"] = settled
+        return report
+
+    def _finish(self, claim: ClaimOutputs) -> dict[str, object]:
+        if claim.outcome == "completed":
+            claim = prepare_claim(self._context(claim.handle), claim)
+        actor = self._site.run_actor(
+            "worker",
+            workflow=self._profile.workflow,
+            run_id=self._run_id,
+            dispatch_id=self._assignment.dispatch_id,
+            claim_handle=claim.handle,
+        )
+        document = claim.document()
+        try:
+            self._site.publisher.publish(
+                lifecycle.finish(self._assignment.dispatch_id, claim.handle, claim.outcome, actor)
+            )
+        except CallboardError as error:
+            if error.code == "contention":
+                raise
+            # The Claim ended otherwise meanwhile (its Work was cancelled, say): no effects.
+            return {**document, "published": error.code}
+        if claim.outcome != "completed":
+            return {**document, "published": "cancelled"}
+        return {**document, "published": self._settler.settle(claim.work_id)}
+
+    def _context(self, handle: str) -> EffectContext:
+        return context_of(
+            self._site.publisher.refresh().projection,
+            self._site.repository,
+            dispatch_id=self._assignment.dispatch_id,
+            handle=handle,
+            run_id=self._run_id,
+        )
+
+    def _make_patch(self) -> PatchCommit | None:
+        """The work tree as a commit in the user's object store, under no ref yet."""
+        source = self._site.repository.common_dir
+        clone = workspace.Workspace(self._folder.work, source, self._profile.ref)
+        trusted = self._folder.scratch / "patch.git"
+        snapshot = diff_to_commit(
+            self._git,
+            clone,
+            trusted=trusted,
+            message=f"Patch of dispatch {self._assignment.dispatch_id}\n",
+            at_ms=self._site.clock.now_ms(),
+        )
+        if snapshot is None:
+            return None
+        try:
+            fetch_into(self._git, source, snapshot)
+        finally:
+            workspace.remove_tree(trusted)
+        return PatchCommit(snapshot.commit, snapshot.tree, snapshot.parent)

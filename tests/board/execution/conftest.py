@@ -1,0 +1,51 @@
+"""Parts that tests of execution share: git, a repository, and processes that do not stay."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from callboard.board.execution.git import Git
+from callboard.board.execution.identity import ProcessIdentity, of, state
+from callboard.board.execution.workspace import Workspace, create
+from tests.board.execution import repositories
+from tests.board.execution.waiting import until
+
+
+@pytest.fixture
+def git() -> Git:
+    return Git(os.environ["PATH"])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """The folder of a user's repository."""
+    return repositories.repository(tmp_path / "user")
+
+
+@pytest.fixture
+def ending() -> Iterator[Callable[[int], ProcessIdentity]]:
+    """Take note of a process that this test made; it is killed at the end, if it is still that."""
+    known: list[ProcessIdentity] = []
+
+    def note(pid: int) -> ProcessIdentity:
+        identity = of(pid)
+        assert identity is not None
+        known.append(identity)
+        return identity
+
+    yield note
+    for identity in known:
+        if state(identity) == "alive":
+            os.kill(identity.pid, signal.SIGKILL)
+            until(lambda identity=identity: state(identity) == "dead")  # type: ignore[misc]
+
+
+@pytest.fixture
+def workspace(git: Git, source: Path, tmp_path: Path) -> Workspace:
+    """A private clone of `source` at its HEAD."""
+    return create(git, source / ".git", repositories.head(source), tmp_path / "run")
