@@ -9,6 +9,7 @@ from __future__ import annotations
 from callboard.board.ledger import replay
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
+from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import (
     CEILINGS,
@@ -96,8 +97,6 @@ class Writer:
         return True
 
     def _commit_id(self, intent: Intent) -> str:
-        from callboard.board.protocol import identities
-
         return identities.commit_id(self.projection.tip, intent.request_id)
 
 

@@ -11,9 +11,9 @@ import json
 import time
 
 import msgspec
+from ledgers import ledger_of_bytes
 
 from callboard.board.ledger.history import History
-from ledgers import ledger_of_bytes
 
 MEBIBYTE = 1024 * 1024
 
@@ -36,6 +36,7 @@ def replay_s(data: bytes) -> float:
 
 
 def main() -> None:
+    """Measure each size, smallest first."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mebibytes", type=int, nargs="+", default=[4, 8, 16, 32, 64])
     sizes: list[int] = parser.parse_args().mebibytes

@@ -73,6 +73,17 @@ def check_alone(tables: Doc, actor: Doc, op: Doc) -> None:
         raise Refused("fairness_key_unknown", op["fairness_key"])
     if "authorization" not in policy:
         check_producer(policy, actor, op)
+    check_worker(pool, op)
+    check_size(policy, op)
+    for edge in gates_of(op):
+        if edge["resource"]["repository"] not in pool["allowed_repositories"]:
+            raise Refused("resource_not_allowed", edge["resource"]["repository"])
+    if "subject" in op and op["subject"]["repository"] not in pool["allowed_repositories"]:
+        raise Refused("resource_not_allowed", op["subject"]["repository"])
+
+
+def check_worker(pool: Doc, op: Doc) -> None:
+    """The profile a Work names, with its trust domain, revision and contract."""
     profile = pool["profiles"].get(op["worker_profile"])
     if profile is None:
         raise Refused("profile_unknown", op["worker_profile"])
@@ -82,16 +93,15 @@ def check_alone(tables: Doc, actor: Doc, op: Doc) -> None:
         raise Refused("profile_mismatch", "the pin is no approved revision")
     if "logical_contract" in op and op["logical_contract"] != profile.get("logical_contract"):
         raise Refused("profile_mismatch", "another contract")
+
+
+def check_size(policy: Doc, op: Doc) -> None:
+    """How large a payload may be, and how many edges may come in."""
     limits = policy["limits"]
     if size(op["payload"]) > limits["payload_bytes"]:
         raise Refused("payload_limit")
     if len(op["depends_on"]) > limits["predecessors"]:
         raise Refused("predecessor_limit")
-    for edge in gates_of(op):
-        if edge["resource"]["repository"] not in pool["allowed_repositories"]:
-            raise Refused("resource_not_allowed", edge["resource"]["repository"])
-    if "subject" in op and op["subject"]["repository"] not in pool["allowed_repositories"]:
-        raise Refused("resource_not_allowed", op["subject"]["repository"])
 
 
 def check_producer(policy: Doc, actor: Doc, op: Doc) -> None:

@@ -16,7 +16,7 @@ MAX_ARRAY = 16384
 MAX_LINE = 8 * 1024 * 1024
 
 
-class Refused(Exception):  # noqa: N818 - the word the model uses for a commit it will not take
+class Refused(Exception):
     """A commit the model will not take; `reason` is a code, `detail` is for people."""
 
     def __init__(self, reason: str, detail: str = "") -> None:

@@ -107,6 +107,16 @@ NEEDED = {
 ONLY = {"sender": "started", "credential_principal": "started", "run": "bound"}
 
 
+def check_fields(state: str, op: Doc) -> None:
+    """Each step carries what it needs and nothing that belongs to another."""
+    for name in NEEDED[state]:
+        if name not in op:
+            raise Refused("schema_invalid", f"{state} needs {name}")
+    for name, owner in ONLY.items():
+        if name in op and state != owner:
+            raise Refused("schema_invalid", f"{name} has no place in {state}")
+
+
 def apply_dispatch(tables: Doc, actor: Doc, op: Doc) -> None:
     """One step in the life of a worker group."""
     dispatch = find(tables, "dispatches", op["dispatch_id"])
@@ -117,12 +127,7 @@ def apply_dispatch(tables: Doc, actor: Doc, op: Doc) -> None:
         raise Refused("run_binding_conflict")
     if dispatch["state"] not in STEPS[state]:
         raise Refused("dispatch_transition", f"{dispatch['state']} to {state}")
-    for name in NEEDED[state]:
-        if name not in op:
-            raise Refused("schema_invalid", f"{state} needs {name}")
-    for name, owner in ONLY.items():
-        if name in op and state != owner:
-            raise Refused("schema_invalid", f"{name} has no place in {state}")
+    check_fields(state, op)
     if state == "started":
         apply_started(tables, actor, op, dispatch)
     if state == "bound":

@@ -211,11 +211,7 @@ def check_worker(tables: Doc, commit: Doc) -> None:
     if actor["workflow"] != dispatch["profile"]["workflow"]:
         raise Refused("run_binding_conflict", "workflow")
     if request["kind"] == "dispatch":
-        for op in commit["operations"]:
-            if op["state"] != "bound" or op["dispatch_id"] != actor["dispatch_id"]:
-                raise Refused("role_not_allowed", "a worker binds its own group")
-            if "run" not in op or op["run"]["run_id"] != actor["run_id"]:
-                raise Refused("run_binding_conflict", "not its own run")
+        check_own_binding(commit)
         return
     if dispatch["state"] != "bound" or dispatch["released"]:
         raise Refused("dispatch_unbound")
@@ -229,6 +225,16 @@ def check_worker(tables: Doc, commit: Doc) -> None:
             raise Refused("claim_scope_invalid", "another member")
     if request["kind"] in ("submit", "dispatch_next"):
         check_member(tables, actor)
+
+
+def check_own_binding(commit: Doc) -> None:
+    """The only launch step of a worker: binding its own run to its own group."""
+    actor = commit["actor"]
+    for op in commit["operations"]:
+        if op["state"] != "bound" or op["dispatch_id"] != actor["dispatch_id"]:
+            raise Refused("role_not_allowed", "a worker binds its own group")
+        if "run" not in op or op["run"]["run_id"] != actor["run_id"]:
+            raise Refused("run_binding_conflict", "not its own run")
 
 
 def check_member(tables: Doc, actor: Doc) -> None:

@@ -126,5 +126,3 @@ def compare_mutations(seed: int, steps: int = 60, per_commit: int = 2) -> int:
             assert plain(projection) == before, (seed, mutation.note)
         count += 1
     return count
-
-

@@ -22,6 +22,7 @@ from callboard.board.storage.repository import Repository
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 
+_MAX_NAME = 100
 DISPATCH_WORKFLOW = ".callboard/dispatch"
 
 
@@ -93,8 +94,10 @@ class Site:
             return remote
         folder = self.repository.work_tree or self.repository.common_dir
         stem = folder.resolve().name.removesuffix(".git")
-        safe = "".join(char if char.isalnum() or char in "-_." else "-" for char in stem)
-        return f"local/{safe or 'repository'}"
+        plain = "".join(
+            char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in stem
+        )
+        return f"local/{plain[:_MAX_NAME] or 'repository'}"
 
     def actor(self, role: Role) -> ops.Actor:
         """The acting person or process without a run of its own."""

@@ -45,12 +45,27 @@ def read_line(line: bytes) -> tuple[QueueCommit, bytes]:
         if (
             commit is not None
             and canonical.encode_trusted(commit) == line
-            and canonical.within_profile(line, commit)
+            and all(_is_within(operation) for operation in commit.operations)
         ):
             return commit, line
     value = canonical.decode(line)
     commit = parse_commit(value)
     return commit, canonical.encode_trusted(value)
+
+
+_FREE_FORM: dict[type[operations.Operation], str] = {
+    operations.Work: "payload",
+    operations.Result: "descriptor",
+    operations.Checkpoint: "state",
+}
+_FREE_FORM_DEPTH = 5
+"""How deep a free-form value stands in the request's parameters, the deepest of its places."""
+
+
+def _is_within(operation: operations.Operation) -> bool:
+    """Whether the one part of an operation that types leave open keeps the codec's bounds."""
+    name = _FREE_FORM.get(type(operation))
+    return name is None or canonical.within_profile(getattr(operation, name), _FREE_FORM_DEPTH)
 
 
 def parse_commit(value: canonical.Json) -> QueueCommit:

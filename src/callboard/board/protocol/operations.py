@@ -210,7 +210,7 @@ class Observation(Record, frozen=True, kw_only=True, tag_field="kind"):
     state: Literal["ready", "waiting", "failed", "unknown"]
     observed_at: Timestamp
     credential_generation: Identity
-    source_updated_at: Timestamp | UnsetType = UNSET
+    source_updated_at: Timestamp | Identity | UnsetType = UNSET
     read_status: ReasonCode
     state_reason: Literal["completed", "not_planned", "reopened"] | UnsetType = UNSET
     resource_state: Literal["open", "closed"] | UnsetType = UNSET

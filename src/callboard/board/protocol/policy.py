@@ -6,7 +6,7 @@ field to another stand in `rules.py`.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -119,15 +119,18 @@ CEILINGS = Limits(
 
 
 class Projector(Record, frozen=True, kw_only=True):
-    """Who may link and comment backing issues, and for which pools."""
+    """Who may link and comment backing issues, and for which pools.
+
+    The last two fields belong to hosts with issues; here they are kept as they are.
+    """
 
     principal: Decimal
     workflow: Identity
     ref: Revision
     pools: Annotated[list[Identity], Meta(max_length=64)]
     repositories: Annotated[list[RepositoryName], Meta(max_length=4096)]
-    backing_issues: list[Identity] | UnsetType = UNSET
-    completion_policy: Identity | UnsetType = UNSET
+    backing_issues: Any = UNSET
+    completion_policy: Any = UNSET
 
 
 Mode = Literal["weighted-priority", "strict-priority"]
@@ -143,7 +146,7 @@ class PolicyDocument(Record, frozen=True, kw_only=True):
     producers: Annotated[dict[Decimal, Producer], Meta(max_length=4096)]
     pools: Annotated[dict[Identity, Pool], Meta(min_length=1, max_length=64)]
     limits: Limits
-    projectors: Annotated[dict[Identity, Projector], Meta(max_length=64)] | UnsetType = UNSET
+    projectors: dict[Identity, Projector] | list[Projector] | UnsetType = UNSET
 
     @property
     def is_aw(self) -> bool:

@@ -18,6 +18,7 @@ from callboard.board.projection.entities import RequestState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
+from callboard.board.protocol.envelope import read_line
 from callboard.board.publishing.intents import Candidate, Intent, Nothing
 from callboard.board.storage.store import Appended, LedgerStore, LedgerTip
 from callboard.clock import Clock
@@ -111,13 +112,20 @@ class Publisher:
         known = projection.requests.get(intent.request_id)
         if known is not None:
             return self._recognise(intent, known, history)
+        if projection.tip is None and intent.kind != "submit":
+            raise CallboardError(
+                "queue_missing",
+                f"a {intent.kind} request cannot begin a board",
+                "post a first plan: callboard submit FILE",
+            )
         at = self.decision_time(projection)
         source = projection.tip
         candidate = intent.build(projection, at, identities.commit_id(source, intent.request_id))
         if isinstance(candidate, Nothing):
             return candidate
-        commit = assemble(projection, intent, candidate, at)
-        line = replay.commit_bytes(commit)
+        line = replay.commit_bytes(assemble(projection, intent, candidate, at))
+        # What is written is what a reader makes of it: bounds and types are judged on the bytes.
+        commit, _plain = read_line(line[:-1])
         replay.apply(projection, commit, len(line))
         try:
             outcome = self._store.append(self._tip, line, message=_message(intent, candidate))

@@ -6,13 +6,13 @@ holds names of variables, never values, and nothing here runs anything or reads 
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from callboard import canonical
+from callboard.board.protocol.validate import Fault, near, pointer_step, refuse, show
 from callboard.errors import CallboardError
 
 MAX_RECIPE_BYTES = 64 * 1024
@@ -143,7 +143,7 @@ class _Reader:
 
     def __init__(self, table: Mapping[str, object]) -> None:
         self._table = table
-        self._faults: list[tuple[str, str]] = []
+        self._faults: list[Fault] = []
 
     def recipe(self) -> Recipe | None:
         """The recipe, or None when there are faults."""
@@ -166,25 +166,19 @@ class _Reader:
         return None if self._faults else recipe
 
     def refusal(self, path: str) -> CallboardError:
-        pointer, message = self._faults[0]
-        more = f" (and {len(self._faults) - 1} more)" if len(self._faults) > 1 else ""
-        return CallboardError(
-            "recipe_invalid",
-            f"{path}: {pointer} {message}{more}",
-            "correct the named fields and commit the file",
-            {"faults": [{"pointer": at, "message": text} for at, text in self._faults]},
+        return refuse(
+            "recipe_invalid", path, self._faults, "correct the named fields and commit the file"
         )
 
     def _fault(self, pointer: str, message: str) -> None:
-        self._faults.append((pointer, message))
+        self._faults.append(Fault(pointer, message))
 
     def _unknown(self, table: Mapping[str, object], known: Iterable[str], place: str) -> None:
         names = list(known)
         for key in table:
             if key not in names:
-                close = difflib.get_close_matches(key, names, n=1)
-                hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(names)}"
-                self._fault(f"{place}/{_escaped(key)}", f"is not known here; {hint}")
+                hint = near(key, names) or f"; known are {', '.join(names)}"
+                self._fault(place + pointer_step(key), f"is not known here{hint}")
 
     def _integer(self, key: str, default: int, least: int, most: int) -> int:
         return self._integer_at(self._table, key, default, (least, most), "")
@@ -201,14 +195,14 @@ class _Reader:
         least, most = bounds
         if type(value) is int and least <= value <= most:
             return value
-        self._fault(f"{place}/{key}", f"is {_shown(value)}, not an integer {least}..{most}")
+        self._fault(f"{place}/{key}", f"is {show(value)}, not an integer {least}..{most}")
         return default
 
     def _flag(self, key: str) -> bool:
         value = self._table.get(key, False)
         if isinstance(value, bool):
             return value
-        self._fault(f"/{key}", f"is {_shown(value)}, neither true nor false")
+        self._fault(f"/{key}", f"is {show(value)}, neither true nor false")
         return False
 
     def _argv(self, key: str) -> tuple[str, ...] | None:
@@ -216,11 +210,11 @@ class _Reader:
             return None
         words = self._table[key]
         if not isinstance(words, list) or not words:
-            self._fault(f"/{key}", f"is {_shown(words)}, not a list of a program and its arguments")
+            self._fault(f"/{key}", f"is {show(words)}, not a list of a program and its arguments")
             return None
         for at, word in enumerate(words):
             if not isinstance(word, str):
-                self._fault(f"/{key}/{at}", f"is {_shown(word)}, not a string")
+                self._fault(f"/{key}/{at}", f"is {show(word)}, not a string")
             elif not word or "\0" in word:
                 self._fault(f"/{key}/{at}", "is empty or holds a NUL character")
         return tuple(str(word) for word in words)
@@ -228,14 +222,14 @@ class _Reader:
     def _names(self, key: str, judge: Callable[[str], str]) -> tuple[str, ...]:
         names = self._table.get(key, [])
         if not isinstance(names, list) or len(names) > _MAX_NAMES:
-            self._fault(f"/{key}", f"is {_shown(names)}, not a list of at most {_MAX_NAMES} names")
+            self._fault(f"/{key}", f"is {show(names)}, not a list of at most {_MAX_NAMES} names")
             return ()
         seen: set[str] = set()
         for at, name in enumerate(names):
             if not isinstance(name, str):
-                self._fault(f"/{key}/{at}", f"is {_shown(name)}, not a string")
+                self._fault(f"/{key}/{at}", f"is {show(name)}, not a string")
             elif wrong := ("stands twice" if name in seen else judge(name)):
-                self._fault(f"/{key}/{at}", f"{_shown(name)} {wrong}")
+                self._fault(f"/{key}/{at}", f"{show(name)} {wrong}")
             else:
                 seen.add(name)
         return tuple(sorted(seen))
@@ -253,7 +247,7 @@ class _Reader:
         place = f"/outputs/{kind}"
         most = _MOST_BY_TYPE[kind]
         if not isinstance(value, dict):
-            self._fault(place, f"is {_shown(value)}, not a table with min and max")
+            self._fault(place, f"is {show(value)}, not a table with min and max")
             return OutputRule(kind, 0, most)
         self._unknown(value, ("min", "max"), place)
         at_most = self._integer_at(value, "max", most, (0, most), place)
@@ -280,18 +274,5 @@ def _label_fault(name: str) -> str:
 def _output_fault(name: str) -> str:
     if name in OUTPUT_TYPES:
         return ""
-    close = difflib.get_close_matches(name, OUTPUT_TYPES, n=1)
-    return (
-        f"is no output type; did you mean {close[0]!r}?"
-        if close
-        else (f"is no output type; known are {', '.join(OUTPUT_TYPES)}")
-    )
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    known = list(OUTPUT_TYPES)
+    return "is no output type" + (near(name, known) or f"; known are {', '.join(known)}")
