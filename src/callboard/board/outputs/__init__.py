@@ -1,0 +1,1 @@
+"""What a worker may do to the world: claim scope, contracts, handlers, verification."""

@@ -1,0 +1,92 @@
+"""Running a worker's command as if it stood in this process's place.
+
+The command has this process's files, folder and environment; signals that arrive here reach it.
+What its end means is the caller's to say.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+
+from callboard.errors import CallboardError
+
+_FORWARDED = tuple(
+    getattr(signal, name)
+    for name in ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH")
+    if hasattr(signal, name)
+)
+
+
+def run_command(
+    argv: Sequence[str], environment: Mapping[str, str], *, stdout: int | None = None
+) -> int:
+    """Run `argv` to its end; its exit status, or minus the number of the signal that ended it.
+
+    `stdout` is a descriptor that stands in for this process's own. Raises `command_not_found` or
+    `command_not_executable` where it could not be started.
+    """
+    relay = _Relay()
+    with relay.installed():
+        try:
+            process = subprocess.Popen(list(argv), env=dict(environment), stdout=stdout)
+        except (OSError, ValueError) as error:
+            raise _not_started(argv[0], error) from error
+        with process:
+            relay.serve(process)
+            return process.wait()
+
+
+class _Relay:
+    """Passes signals on to one process; those that come before it exists wait for it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Relay while the context lasts; then the dispositions are as they were.
+
+        A signal that is ignored stays ignored, as the command inherits that.
+        """
+        before = {number: signal.getsignal(number) for number in _FORWARDED}
+        try:
+            for number, disposition in before.items():
+                if disposition != signal.SIG_IGN:
+                    signal.signal(number, self._pass_on)
+            yield
+        finally:
+            for number, disposition in before.items():
+                signal.signal(number, disposition)
+
+    def serve(self, process: subprocess.Popen[bytes]) -> None:
+        """Begin to pass on to `process`."""
+        self._process = process
+        for number in self._early:
+            process.send_signal(number)
+
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._process.send_signal(number)
+
+
+def _not_started(program: str, error: OSError | ValueError) -> CallboardError:
+    shown = ascii(program)[:200]
+    if isinstance(error, FileNotFoundError):
+        return CallboardError(
+            "command_not_found",
+            f"there is no command {shown}",
+            "check its name and PATH",
+        )
+    found = error.strerror if isinstance(error, OSError) else "it holds a NUL character"
+    return CallboardError(
+        "command_not_executable",
+        f"the command {shown} cannot be run: {found}",
+        "check the file and its permissions",
+    )

@@ -1,0 +1,121 @@
+"""Whether a Claim's outputs are there, told from Git alone.
+
+Source: specification 1, §7.15; wire-v3 §9. It needs neither the run nor its staging folder, has no
+effect, and takes nobody's word: what it cannot read back it reports as missing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from callboard.board.outputs.authority import Place
+from callboard.board.outputs.bounds import Bounds
+from callboard.board.outputs.descriptor import (
+    Descriptor,
+    Entry,
+    as_payload,
+    describe,
+    prepared_ref,
+)
+from callboard.board.outputs.handlers.gate import entry_type
+from callboard.board.outputs.handlers.registry import handler_of
+from callboard.board.outputs.prepared import read_prepared
+from callboard.board.protocol.operations import Payload
+from callboard.board.storage.repository import Repository
+from callboard.errors import CallboardError
+
+# What the repository holds is itself the fault; everything else is a fault of this attempt to look.
+_FOUND_WRONG = frozenset(
+    {
+        "artifact_name_invalid", "descriptor_invalid", "duplicate_key", "invalid_json",
+        "invalid_unicode", "noncanonical_number", "object_corrupt", "object_missing",
+        "object_wrong_kind", "output_limit", "output_not_declared", "output_unverified",
+        "patch_empty", "ref_invalid", "resource_limit",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One thing that stands against a delivery: a code, and what was found."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What was found of a Claim's outputs.
+
+    `descriptor` describes the outputs that read back as they should; it is the Result's exactly
+    when `verified`. `missing` says what stands against it, empty when verified.
+    """
+
+    verified: bool
+    descriptor: Payload
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def disposition(self) -> str:
+        """What a DeliveryFailure may say of the effects: `partial` where some of them are there,
+        else `unknown`. Never `none`: that nothing is found does not prove that nothing was done.
+        """
+        return "partial" if self.descriptor["outputs"] else "unknown"
+
+
+def verify_delivery(
+    repository: Repository,
+    *,
+    payload: Payload,
+    claim_id: str,
+    work_id: str,
+    attempt: int,
+    base: str,
+) -> Delivery:
+    """Read a completed Claim's outputs back and hold them against the Work's contract.
+
+    `attempt` is the Claim's place among the Work's, from 1; `base` the commit the run began at.
+    All outputs that were prepared must be there, also those the contract does not insist on.
+    Raises `CallboardError` only where the repository could not be read; then nothing is known.
+    """
+    place = Place(repository, claim_id, work_id, attempt, base)
+    found: list[Entry] = []
+    missing: list[Missing] = []
+    try:
+        bounds = Bounds(payload, None)
+    except CallboardError as error:
+        return _delivery(found, [Missing(error.code, error.message)])
+    prepared = _prepared(place, missing)
+    if prepared is None and not bounds.writes_nothing and not missing:
+        missing.append(Missing("delivery_unprepared", f"there is no ref {prepared_ref(claim_id)}"))
+    counts: dict[str, int] = {}
+    for entry in prepared.outputs if prepared else ():
+        output_type = entry_type(entry)
+        try:
+            bounds.check(output_type, counts.get(output_type, 0) + 1)
+            handler_of(output_type).verify(place, entry)
+        except CallboardError as error:
+            missing.append(_missing(error))
+            continue
+        counts[output_type] = counts.get(output_type, 0) + 1
+        found.append(entry)
+    missing.extend(Missing(item.code, item.message) for item in bounds.unmet(counts))
+    return _delivery(found, missing)
+
+
+def _prepared(place: Place, missing: list[Missing]) -> Descriptor | None:
+    try:
+        return read_prepared(place.repository, place.claim_id)
+    except CallboardError as error:
+        missing.append(_missing(error))
+        return None
+
+
+def _missing(error: CallboardError) -> Missing:
+    if error.code not in _FOUND_WRONG:
+        raise error
+    return Missing(error.code, error.message)
+
+
+def _delivery(found: list[Entry], missing: list[Missing]) -> Delivery:
+    return Delivery(not missing, as_payload(describe(found)), tuple(missing))

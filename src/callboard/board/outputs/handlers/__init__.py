@@ -1,0 +1,1 @@
+"""One handler an output type, all of them behind one gate."""

@@ -1,0 +1,27 @@
+"""The output types that exist. A type that does not stand here cannot be delivered."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from callboard.board.outputs.handlers.artifact import ArtifactHandler
+from callboard.board.outputs.handlers.patch import PatchHandler
+from callboard.board.outputs.handlers.port import Handler
+from callboard.errors import CallboardError
+
+_ALL: tuple[Handler, ...] = (ArtifactHandler(), PatchHandler())
+HANDLERS = MappingProxyType({handler.type: handler for handler in _ALL})
+"""Output type -> its handler."""
+
+
+def handler_of(output_type: str) -> Handler:
+    """The handler of a type, or `output_not_declared`."""
+    handler = HANDLERS.get(output_type)
+    if handler is None:
+        raise CallboardError(
+            "output_not_declared",
+            f"no {output_type} can be delivered here",
+            "output types: " + ", ".join(HANDLERS),
+            {"type": output_type},
+        )
+    return handler

@@ -1,0 +1,170 @@
+"""Taking in what a run staged, once it is over: per Claim an outcome, outputs and refusals.
+
+Source: specification 1, §7.14 (individual finalization), §7.15. This is the trusted side; it reads
+a folder the worker ruled, always comes to an answer, and writes nothing. One bad message, or one
+bad Claim, never takes another with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from callboard.board.outputs.claims import (
+    ClaimOutputs,
+    Intake,
+    Output,
+    PatchCommit,
+    PatchOutput,
+    Refusal,
+)
+from callboard.board.outputs.folder import StagingFolder
+from callboard.board.outputs.judgement import Judge, Tally, not_loaded
+from callboard.board.outputs.messages import Terms
+from callboard.board.protocol.commit import Assignment
+from callboard.errors import CallboardError
+
+MakePatch = Callable[[], PatchCommit | None]
+"""Makes the work tree a commit in the repository's object store; None: nothing has changed."""
+
+
+def take(
+    staging_folder: Path,
+    assignment: Assignment,
+    terms: Terms,
+    *,
+    make_patch: MakePatch | None = None,
+) -> Intake:
+    """Everything the run of `assignment` staged in `staging_folder`, judged by `terms`.
+
+    No finish means cancelled. A Claim that says completed, but whose accepted outputs cannot meet
+    the Work's contract, is turned into cancelled here, before its Completion: once completed it
+    could never be verified, and would only strand its successors, while a cancelled one goes back
+    to the board for another attempt.
+
+    `make_patch` is called at most once, and only if a Claim is to be completed with a patch. All
+    Claims of a run share its one work tree; where several ask, each delivers the whole difference.
+    A folder that cannot be read counts as empty, with the refusal among `unattributed`.
+    """
+    try:
+        with StagingFolder(staging_folder) as folder:
+            judge, refusals = _judged(folder, assignment, terms)
+            ignored = folder.strangers()
+    except CallboardError as error:
+        judge = Judge(assignment, terms, not_loaded)
+        refusals = [Refusal.of(error, staging_folder.name)]
+        ignored = ()
+    patch = _Patch(make_patch)
+    return Intake(
+        claims=tuple(
+            _settled(tally, tuple(item for item in refusals if item.handle == handle), patch)
+            for handle, tally in judge.tallies.items()
+        ),
+        unattributed=tuple(item for item in refusals if item.handle is None),
+        ignored=ignored,
+    )
+
+
+def _judged(
+    folder: StagingFolder, assignment: Assignment, terms: Terms
+) -> tuple[Judge, list[Refusal]]:
+    judge = Judge(assignment, terms, folder.load)
+    refusals: list[Refusal] = []
+    for message in folder.messages():
+        handle: str | None = None
+        try:
+            if message.error is not None:
+                raise message.error
+            handle = judge.resolve(message.value)
+            judge.accept(message.value)
+        except CallboardError as error:
+            refusals.append(Refusal.of(error, message.source, handle))
+    return judge, refusals
+
+
+class _Patch:
+    """The run's one commit, made when the first Claim needs it; a refusal is kept, too."""
+
+    def __init__(self, make: MakePatch | None) -> None:
+        self._make = make
+        self._made: PatchCommit | CallboardError | None = None
+
+    def commit(self) -> PatchCommit:
+        """The commit, or `patch_empty`, `patch_unavailable` or what making it refused with."""
+        if self._made is None:
+            self._made = self._try()
+        if isinstance(self._made, CallboardError):
+            raise self._made
+        return self._made
+
+    def _try(self) -> PatchCommit | CallboardError:
+        if self._make is None:
+            return CallboardError(
+                "patch_unavailable",
+                "this host has no work tree of the run to make a patch of",
+                "deliver files with callboard worker artifact",
+            )
+        try:
+            return self._make() or CallboardError(
+                "patch_empty",
+                "the work tree is as it was when the run began",
+                "change files before the run ends, or stage no patch",
+            )
+        except CallboardError as error:
+            return error
+
+
+def _settled(tally: Tally, refusals: tuple[Refusal, ...], patch: _Patch) -> ClaimOutputs:
+    member = tally.member
+    claim = ClaimOutputs(
+        handle=member.handle,
+        claim_id=member.claim_id,
+        work_id=member.work_id,
+        outcome="completed",
+        reason="finished",
+        outputs=tally.outputs,
+        refusals=refusals,
+    )
+    if tally.outcome is None:
+        return claim.cancelled("no_finish", "the run ended without a finish for this claim")
+    if tally.outcome == "cancelled":
+        return claim.cancelled("worker_cancelled", "the worker gave the claim up")
+    return _with_minimum(_with_patch(claim, patch), tally)
+
+
+def _with_patch(claim: ClaimOutputs, patch: _Patch) -> ClaimOutputs:
+    """The Claim with its commit made. Nothing changed: a refused wish like any other refused
+    message. Failing otherwise: work would be lost silently, so the Claim is not completed.
+    """
+    wish = next((output for output in claim.outputs if isinstance(output, PatchOutput)), None)
+    if wish is None:
+        return claim
+    rest: tuple[Output, ...] = tuple(output for output in claim.outputs if output is not wish)
+    try:
+        commit = patch.commit()
+    except CallboardError as error:
+        refused = replace(
+            claim,
+            outputs=rest,
+            refusals=(*claim.refusals, Refusal.of(error, wish.intent_id, claim.handle)),
+        )
+        if error.code == "patch_empty":
+            return refused
+        return refused.cancelled("output_failed", f"the patch could not be made: {error.message}")
+    return replace(claim, outputs=(*rest, replace(wish, commit=commit)))
+
+
+def _with_minimum(claim: ClaimOutputs, tally: Tally) -> ClaimOutputs:
+    if claim.outcome != "completed":
+        return claim
+    if tally.bounds is None:
+        assert tally.fault is not None
+        return claim.cancelled(tally.fault.code, tally.fault.message)
+    counts: dict[str, int] = {}
+    for output in claim.outputs:
+        counts[output.type] = counts.get(output.type, 0) + 1
+    unmet = tally.bounds.unmet(counts)
+    if not unmet:
+        return claim
+    return claim.cancelled(unmet[0].code, "; ".join(item.message for item in unmet))

@@ -1,0 +1,127 @@
+"""What a worker stages: one closed record a wish, and the terms it is told.
+
+Source: specification 1, §7.14; wire-v3 §5 (Finish intent). A message is a wish of an untrusted
+side; nothing here believes or does anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from msgspec import UNSET, Meta, UnsetType
+
+from callboard import canonical
+from callboard.board.protocol.policy import Record
+from callboard.board.protocol.scalars import Digest, Identity
+from callboard.board.protocol.validate import near, parse, show
+from callboard.errors import CallboardError
+
+MEBIBYTE = 1024 * 1024
+MAX_RESULT_BYTES = 4096
+"""The ceiling of the policy's limit `result_bytes`."""
+
+IntentId = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
+Count = Annotated[int, Meta(ge=0, le=128)]
+Outcome = Literal["completed", "cancelled"]
+
+
+class _Message(Record, frozen=True, kw_only=True, tag_field="kind"):
+    intent_id: IntentId
+    claim_handle: Identity | UnsetType = UNSET
+
+
+class FinishMessage(_Message, frozen=True, kw_only=True, tag="finish"):
+    """How one Claim ended, as its worker says."""
+
+    outcome: Outcome
+
+
+class ArtifactMessage(_Message, frozen=True, kw_only=True, tag="artifact"):
+    """A file whose bytes lie beside the message under their SHA-256."""
+
+    name: str
+    sha256: Digest
+    size_bytes: Annotated[int, Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
+
+
+class PatchMessage(_Message, frozen=True, kw_only=True, tag="patch"):
+    """The wish that the work tree, as the run leaves it, becomes a commit."""
+
+
+Message = FinishMessage | ArtifactMessage | PatchMessage
+
+_TYPES: dict[str, type[Message]] = {
+    "finish": FinishMessage,
+    "artifact": ArtifactMessage,
+    "patch": PatchMessage,
+}
+
+
+class Range(Record, frozen=True, kw_only=True):
+    """How many outputs of one type, at least and at most."""
+
+    min: Count
+    max: Count
+
+
+class Terms(Record, frozen=True, kw_only=True):
+    """What a run may deliver: the recipe's bounds a Claim, by output type, and the limits.
+
+    `outputs` is absent where the recipe is not known; then the Work's contract alone counts.
+    The artifact limits are bytes each, files a run and bytes a run; `result_bytes` bounds each
+    Claim's descriptor in canonical JSON.
+    """
+
+    outputs: dict[Identity, Range] | UnsetType = UNSET
+    artifact_bytes: Annotated[int, Meta(ge=0, le=64 * MEBIBYTE)] = 8 * MEBIBYTE
+    run_artifacts: Annotated[int, Meta(ge=0, le=1024)] = 64
+    run_bytes: Annotated[int, Meta(ge=0, le=1024 * MEBIBYTE)] = 64 * MEBIBYTE
+    result_bytes: Annotated[int, Meta(ge=1, le=MAX_RESULT_BYTES)] = MAX_RESULT_BYTES
+    object_format: Literal["sha1", "sha256"] = "sha256"
+
+    @classmethod
+    def of(
+        cls,
+        outputs: Mapping[str, tuple[int, int]],
+        *,
+        object_format: str = "sha256",
+        result_bytes: int = MAX_RESULT_BYTES,
+    ) -> Self:
+        """The terms for a recipe's outputs, `{type: (min, max)}`, with the default limits."""
+        return cls(
+            outputs={name: Range(min=least, max=most) for name, (least, most) in outputs.items()},
+            object_format="sha1" if object_format == "sha1" else "sha256",
+            result_bytes=result_bytes,
+        )
+
+    @property
+    def recipe(self) -> dict[str, tuple[int, int]] | None:
+        """The recipe's outputs as `{type: (min, max)}`; None where it is not known."""
+        if isinstance(self.outputs, UnsetType):
+            return None
+        return {name: (rule.min, rule.max) for name, rule in self.outputs.items()}
+
+    @property
+    def oid_length(self) -> int:
+        """The hex length of an object name; the longer one where nothing is known."""
+        return 40 if self.object_format == "sha1" else 64
+
+
+def read_message(value: canonical.Json) -> Message:
+    """A decoded message as its record, or `message_invalid` with every fault."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    known = _TYPES.get(kind) if isinstance(kind, str) else None
+    if known is None:
+        close = near(kind, list(_TYPES)) if isinstance(kind, str) else ""
+        raise CallboardError(
+            "message_invalid",
+            f"a message of the kind {show(kind)} is not known{close}",
+            f"known kinds: {', '.join(_TYPES)}; stage them with callboard worker",
+        )
+    return parse(known, value, what="staged message", code="message_invalid")
+
+
+def read_terms(data: bytes) -> Terms:
+    """Stated terms, or `terms_invalid`, or a codec code."""
+    return parse(Terms, canonical.decode(data), what="terms of the run", code="terms_invalid")
