@@ -11,6 +11,7 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
+from callboard.board.protocol.envelope import read_line
 from callboard.board.protocol.policy import (
     CEILINGS,
     PolicyDocument,
@@ -91,7 +92,7 @@ class Writer:
             return False
         commit = assemble(self.projection, intent, candidate, self._at)
         line = replay.commit_bytes(commit)
-        replay.apply(self.projection, commit, len(line))
+        replay.apply(self.projection, read_line(line[:-1]))
         self.lines.append(line)
         self.size_bytes += len(line)
         return True

@@ -56,6 +56,11 @@ def encode_trusted(value: Json) -> bytes:
     return _encoder.encode(value)
 
 
+def same_value(one: Json, other: Json) -> bool:
+    """Whether two trusted values are one JSON value; Python alone takes 1 and true for equal."""
+    return one == other and _encoder.encode(one) == _encoder.encode(other)
+
+
 def sha256_hex(data: bytes) -> str:
     """Lower-case hex SHA-256 of `data`."""
     return hashlib.sha256(data).hexdigest()
@@ -123,7 +128,9 @@ def _checked(value: Json, depth: int) -> Json:
     if kind is int:
         if -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             return value
-        raise _number_refused(repr(value))
+        # Python refuses to spell an integer of thousands of digits.
+        few = value.bit_length() <= 256
+        raise _number_refused(repr(value) if few else f"of {value.bit_length()} bits")
     if kind is float:
         return _checked_float(value)
     if isinstance(value, dict):

@@ -21,7 +21,8 @@ def publish(path: Path, data: bytes, *, private: bool = False, replace: bool = T
     is kept and `FileExistsError` is raised. The temporary name starts with a dot and ends in
     `.tmp`, so that no reader takes it for a finished file.
     """
-    temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(8)}.tmp")
+    # 48 characters are at most 192 bytes, so the name stays below the usual 255.
+    temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, 0o600 if private else 0o644)
     try:
@@ -61,20 +62,22 @@ def read_bounded(path: Path, limit_bytes: int, *, what: str) -> bytes:
         raise CallboardError(
             "file_missing", f"{what} {str(path)!r} does not exist", "check the path"
         ) from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        # A ValueError is a path that no system call takes, such as one with NUL in it.
         raise CallboardError(
             "file_unreadable",
-            f"{what} {str(path)!r} cannot be read: {error.strerror}",
+            f"{what} {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}",
             "check the path and its permissions",
         ) from error
+    # Before `fdopen`, which has its own words for a folder and would keep the descriptor.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise CallboardError(
+            "file_not_regular",
+            f"{what} {str(path)!r} is not a regular file",
+            "give a plain file",
+        )
     with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise CallboardError(
-                "file_not_regular",
-                f"{what} {str(path)!r} is not a regular file",
-                "give a plain file",
-            )
         data = stream.read(limit_bytes + 1)
     if len(data) > limit_bytes:
         raise CallboardError(

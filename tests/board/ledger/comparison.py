@@ -26,8 +26,7 @@ def engine_apply(projection: Projection, commit: Doc) -> str | None:
     """The code with which the engine refuses the commit, None where it accepts."""
     try:
         line = line_of(commit)
-        record, _plain = envelope.read_line(line[:-1])
-        replay.apply(projection, record, len(line))
+        replay.apply(projection, envelope.read_line(line[:-1]))
     except CallboardError as error:
         return error.code
     return None

@@ -13,7 +13,7 @@ from callboard import canonical
 from callboard.board.ledger import replay
 from callboard.board.projection.state import Projection
 from callboard.board.protocol.commit import QueueCommit
-from callboard.board.protocol.envelope import read_line
+from callboard.board.protocol.envelope import ReadLine, read_line
 from callboard.errors import CallboardError
 
 _OWN_CODE = frozenset({"unsupported_operation"})
@@ -21,12 +21,16 @@ _OWN_CODE = frozenset({"unsupported_operation"})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One record: its physical line (from 1), byte offset, commit and canonical length + LF."""
+    """One record: its physical line (from 1), its byte offset, and what was read there."""
 
     number: int
     byte: int
-    commit: QueueCommit
-    size_bytes: int
+    read: ReadLine
+
+    @property
+    def commit(self) -> QueueCommit:
+        """The record itself."""
+        return self.read.commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +71,16 @@ class History:
             return self
         return History.read(data)
 
-    def adopt(self, commit: QueueCommit, data: bytes) -> None:
-        """Take in a commit already applied to the projection; `data` is the ledger with it."""
-        size = len(data) - len(self.data)
-        self._note(Line(self._lines + 1, len(self.data), commit, size), size)
+    def adopt(self, data: bytes) -> None:
+        """Take in the appended line of a commit already applied; `data` is the ledger with it."""
         self._lines += 1
+        self.spans.append(Span(self._lines, len(self.data), len(data)))
         self.data = data
 
     def commit(self, ordinal: int) -> QueueCommit:
         """The commit at a place in the chain, read again from its line."""
         span = self.spans[ordinal]
-        return read_line(self.data[span.start : span.end].rstrip(b"\n"))[0]
+        return read_line(self.data[span.start : span.end].rstrip(b"\n")).commit
 
     def _extend(self, data: bytes) -> None:
         waiting: list[Line] = []
@@ -93,13 +96,10 @@ class History:
 
     def _apply(self, line: Line, data: bytes) -> None:
         try:
-            replay.apply(self.projection, line.commit, line.size_bytes)
+            replay.apply(self.projection, line.read)
         except CallboardError as error:
             raise invalid(error, line.number, line.byte, line.commit.id) from error
-        self._note(line, data.find(b"\n", line.byte) + 1 - line.byte)
-
-    def _note(self, line: Line, length: int) -> None:
-        self.spans.append(Span(line.number, line.byte, line.byte + length))
+        self.spans.append(Span(line.number, line.byte, data.find(b"\n", line.byte) + 1))
 
     def _settle(self, waiting: list[Line], data: bytes) -> None:
         """Apply out-of-order lines by their links; duplicates of applied ones are the same."""
@@ -110,7 +110,7 @@ class History:
             rival = by_previous.get(line.commit.previous)
             if rival is None:
                 by_previous[line.commit.previous] = line
-            elif rival.commit != line.commit:
+            elif rival.read.plain != line.read.plain:
                 raise _broken("fork", line, f"{rival.commit.id!r} and {line.commit.id!r} follow")
         while self.projection.tip in by_previous:
             self._apply(by_previous.pop(self.projection.tip), data)
@@ -122,8 +122,8 @@ class History:
         if ordinal is None:
             return False
         span = self.spans[ordinal]
-        first = read_line(data[span.start : span.end].rstrip(b"\n"))[0]
-        if first != line.commit:
+        first = read_line(data[span.start : span.end].rstrip(b"\n"))
+        if first.plain != line.read.plain:
             raise _broken("commit_conflict", line, f"line {span.number} has the same id")
         return True
 
@@ -177,10 +177,10 @@ def _lines(data: bytes, start: int, number: int) -> Iterator[Line]:
         try:
             if not line.strip():
                 raise CallboardError("blank_line", "the line is blank", "")
-            commit, plain = read_line(line)
+            read = read_line(line)
         except CallboardError as error:
             raise invalid(error, number, start, None) from error
-        yield Line(number, start, commit, len(plain) + 1)
+        yield Line(number, start, read)
         start = end + 1
 
 

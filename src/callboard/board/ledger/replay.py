@@ -28,10 +28,11 @@ from callboard.board.projection.transitions.launch import apply_dispatch, apply_
 from callboard.board.projection.transitions.observation import apply_observation
 from callboard.board.projection.transitions.worker import check_worker
 from callboard.board.protocol import commit as wire
-from callboard.board.protocol import envelope, identities
+from callboard.board.protocol import envelope
 from callboard.board.protocol import operations as ops
+from callboard.board.protocol.envelope import ReadLine
 from callboard.board.scheduling.packing import BatchRequest, plan_batch
-from callboard.canonical import encode_trusted
+from callboard.canonical import encode_trusted, sha256_hex
 from callboard.errors import CallboardError
 
 _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
@@ -48,15 +49,15 @@ _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
 }
 
 
-def apply(projection: Projection, commit: wire.QueueCommit, line_bytes: int) -> None:
-    """Apply a commit whose canonical line has `line_bytes` bytes, newline included.
+def apply(projection: Projection, line: ReadLine) -> None:
+    """Apply one commit as it was read.
 
     On a refusal the projection is as before. On success the last commit can still be taken back
     with `take_back` until the next one is applied.
     """
-    projection.journal.forget()
+    projection.begin()
     try:
-        _apply(projection, commit, line_bytes)
+        _apply(projection, line)
     except BaseException:
         projection.journal.roll_back()
         raise
@@ -72,13 +73,14 @@ def commit_bytes(commit: wire.QueueCommit) -> bytes:
     return encode_trusted(commit) + b"\n"
 
 
-def _apply(projection: Projection, commit: wire.QueueCommit, line_bytes: int) -> None:
-    envelope.check(commit)
+def _apply(projection: Projection, line: ReadLine) -> None:
+    commit = line.commit
+    envelope.check(commit, line.parameters)
     _check_chain(projection, commit)
     context = Context(commit, projection.ordinal)
     journal = projection.journal
     journal.put(projection.commit_ids, commit.id, context.ordinal)
-    journal.assign(projection, "ledger_bytes", projection.ledger_bytes + line_bytes)
+    projection.ledger_bytes += len(line.plain) + 1
     admitted, claims = _apply_operations(projection, context)
     if commit.policy_epoch != projection.policy_epoch:
         raise CallboardError(
@@ -90,13 +92,12 @@ def _apply(projection: Projection, commit: wire.QueueCommit, line_bytes: int) ->
     refuse_exhausted(projection, context)
     _check_operation_count(projection, commit)
     check_budget(projection, admission=bool(admitted or claims), operations=commit.operations)
-    journal.assign(projection, "tip", commit.id)
-    journal.assign(projection, "last_at", commit.at)
+    projection.tip = commit.id
+    projection.last_at = commit.at
     if projection.repository is None:
-        journal.assign(projection, "repository", commit.actor.repository)
-    counters = projection.counters
-    journal.assign(counters, "transactions", counters.transactions + 1)
-    journal.put(projection.requests, commit.request.id, _request_state(commit, claims))
+        projection.repository = commit.actor.repository
+    projection.counters.transactions += 1
+    journal.put(projection.requests, commit.request.id, _request_state(line, claims))
 
 
 def _check_chain(projection: Projection, commit: wire.QueueCommit) -> None:
@@ -254,7 +255,8 @@ def _grant(
     apply_grant(projection, context, claims, plan.assignments, plan.clocks)
 
 
-def _request_state(commit: wire.QueueCommit, claims: list[ops.Claim]) -> RequestState:
+def _request_state(line: ReadLine, claims: list[ops.Claim]) -> RequestState:
+    commit = line.commit
     request = commit.request
     parameters = request.parameters
     return RequestState(
@@ -262,7 +264,7 @@ def _request_state(commit: wire.QueueCommit, claims: list[ops.Claim]) -> Request
         request_id=request.id,
         kind=envelope.kind_of(request),
         fingerprint=request.fingerprint,
-        parameters_digest=identities.parameters_digest(parameters),
+        parameters_digest=sha256_hex(line.parameters),
         actor=commit.actor,
         policy_epoch=commit.policy_epoch,
         at=commit.at,

@@ -6,8 +6,6 @@ methods here that keep counters, reserve and indexes true; it does no I/O and re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from msgspec import structs
 
 from callboard.board.projection import reserve
@@ -20,7 +18,7 @@ from callboard.board.projection.entities import (
     WorkState,
 )
 from callboard.board.projection.frontier import Frontier
-from callboard.board.projection.journal import Journal
+from callboard.board.projection.journal import Journal, Kept
 from callboard.board.protocol.operations import Observation, WorkDependency
 from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.errors import CallboardError
@@ -28,24 +26,44 @@ from callboard.errors import CallboardError
 FIRST_GENERATION = "initial"
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(Kept):
     """Running totals; `unreleased` counts groups that still hold their reservation."""
 
-    work: int = 0
-    available: int = 0
-    claimed: int = 0
-    completed: int = 0
-    cancelled: int = 0
-    pending_delivery: int = 0
-    claims: int = 0
-    unreleased: int = 0
-    transactions: int = 0
-    nodes: int = 0
+    FIELDS = (
+        "work",
+        "available",
+        "claimed",
+        "completed",
+        "cancelled",
+        "pending_delivery",
+        "claims",
+        "unreleased",
+        "transactions",
+        "nodes",
+    )
+
+    def __init__(self) -> None:
+        self.work = 0
+        self.available = 0
+        self.claimed = 0
+        self.completed = 0
+        self.cancelled = 0
+        self.pending_delivery = 0
+        self.claims = 0
+        self.unreleased = 0
+        self.transactions = 0
+        self.nodes = 0
+
+    def move(self, old: str, new: str) -> None:
+        """One Work changed its ownership state."""
+        setattr(self, old, getattr(self, old) - 1)
+        setattr(self, new, getattr(self, new) + 1)
 
 
-class PoolState:
+class PoolState(Kept):
     """One pool's frontier and outstanding counts."""
+
+    FIELDS = ("available", "unsettled", "open_claims", "unreleased")
 
     def __init__(self) -> None:
         self.frontier = Frontier()
@@ -56,8 +74,24 @@ class PoolState:
         self.open_by_key: dict[str, int] = {}
 
 
-class Projection:
+class Projection(Kept):
     """The state after a validated chain; empty before genesis."""
+
+    FIELDS = (
+        "repository",
+        "tip",
+        "last_at",
+        "ledger_bytes",
+        "reserve_bytes",
+        "policy_epoch",
+        "_policy",
+        "admission_paused",
+        "grants_paused",
+        "credential_generation",
+        "observation_writes",
+        "clocks",
+        "pools",
+    )
 
     def __init__(self) -> None:
         self.journal = Journal()
@@ -91,6 +125,12 @@ class Projection:
         self.seen_epochs: dict[str, bool] = {}
         self.seen_generations: dict[str, bool] = {FIRST_GENERATION: True}
 
+    def begin(self) -> None:
+        """Make what was applied so far final, and the next commit undoable."""
+        self.journal.forget()
+        self.journal.keep(self)
+        self.journal.keep(self.counters)
+
     @property
     def policy(self) -> PolicyDocument:
         """The installed policy; there is one from genesis on."""
@@ -123,15 +163,14 @@ class Projection:
 
     def install_policy(self, epoch: str, policy: PolicyDocument) -> None:
         """Begin an epoch: clocks start empty, pools that go keep no state."""
-        journal = self.journal
-        journal.assign(self, "_policy", policy)
-        journal.assign(self, "policy_epoch", epoch)
-        journal.put(self.seen_epochs, epoch, True)
-        journal.assign(self, "clocks", {})
-        journal.assign(self, "pools", {name: PoolState() for name in policy.pools})
+        self._policy = policy
+        self.policy_epoch = epoch
+        self.journal.put(self.seen_epochs, epoch, True)
+        self.clocks = {}
+        self.pools = {name: PoolState() for name in policy.pools}
 
     def add_work(self, state: WorkState) -> None:
-        """Take in a new Work."""
+        """Take in a new, available Work."""
         work = state.work
         journal = self.journal
         journal.put(self.works, work.work_id, state)
@@ -141,39 +180,56 @@ class Projection:
                 dependents = self.dependents.setdefault(dependency.work_id, [])
                 dependents.append(work.work_id)
                 journal.note(dependents.pop)
-        self._bump("work", 1)
-        self._count_work(state, 1)
+        self.counters.work += 1
+        self.counters.available += 1
+        pool = self.pools[work.pool]
+        journal.keep(pool)
+        pool.available += 1
+        pool.unsettled += 1
+        self.reserve_bytes += self._work_reserve(state)
+        if state.is_ready:
+            self._let_in(pool, state)
 
     def set_work(self, new: WorkState) -> None:
         """Replace a Work's state; counters, reserve and indexes follow."""
-        old = self.works[new.work.work_id]
-        self._count_work(old, -1)
-        self.journal.put(self.works, new.work.work_id, new)
-        self._count_work(new, 1)
+        work_id = new.work.work_id
+        old = self.works[work_id]
+        pool = self.pools[new.work.pool]
+        self.journal.put(self.works, work_id, new)
+        self.journal.keep(pool)
+        if old.is_ready:
+            pool.frontier.leave(old)
+            self.journal.note(pool.frontier.enter, old)
+        if old.state != new.state:
+            self.counters.move(old.state, new.state)
+            pool.available += (new.state == "available") - (old.state == "available")
+        pool.unsettled += old.is_settled - new.is_settled
+        if old.barrier != new.barrier:
+            self._count_pending(work_id, old, new)
+        self.reserve_bytes += self._work_reserve(new) - self._work_reserve(old)
+        if new.is_ready:
+            self._let_in(pool, new)
 
-    def _count_work(self, state: WorkState, sign: int) -> None:
-        pool = self.pools[state.work.pool]
-        self._bump(state.state, sign)
-        self._add(pool, "available", sign if state.state == "available" else 0)
-        self._add(pool, "unsettled", 0 if state.is_settled else sign)
-        if state.barrier == "pending":
-            self._bump("pending_delivery", sign)
-            self._mark(self.pending_deliveries, state.work.work_id, sign)
+    def _let_in(self, pool: PoolState, state: WorkState) -> None:
+        pool.frontier.enter(state)
+        self.journal.note(pool.frontier.leave, state)
+
+    def _count_pending(self, work_id: str, old: WorkState, new: WorkState) -> None:
+        if new.barrier == "pending":
+            self.counters.pending_delivery += 1
+            self.journal.put(self.pending_deliveries, work_id, None)
+        elif old.barrier == "pending":
+            self.counters.pending_delivery -= 1
+            self._unmark(self.pending_deliveries, work_id)
+
+    def _work_reserve(self, state: WorkState) -> int:
         policy = self.policy
-        cost = reserve.of_work(state, policy.pools[state.work.pool], policy.limits)
-        self._add(self, "reserve_bytes", sign * cost)
-        if state.is_ready:
-            frontier = pool.frontier
-            change, inverse = (
-                (frontier.enter, frontier.leave) if sign > 0 else (frontier.leave, frontier.enter)
-            )
-            change(state)
-            self.journal.note(inverse, state)
+        return reserve.of_work(state, policy.pools[state.work.pool], policy.limits)
 
     def add_claim(self, state: ClaimState) -> None:
         """Take in a new, open Claim."""
         self.journal.put(self.claims, state.claim.claim_id, state)
-        self._bump("claims", 1)
+        self.counters.claims += 1
         self._count_open_claim(state, 1)
 
     def set_claim(self, new: ClaimState) -> None:
@@ -188,43 +244,40 @@ class Projection:
     def _count_open_claim(self, state: ClaimState, sign: int) -> None:
         work = self.works[state.claim.work_id].work
         pool = self.pools[work.pool]
-        self._add(pool, "open_claims", sign)
+        self.journal.keep(pool)
+        pool.open_claims += sign
         count = pool.open_by_key.get(work.fairness_key, 0) + sign
         self.journal.put(pool.open_by_key, work.fairness_key, count)
 
     def add_dispatch(self, state: DispatchState) -> None:
         """Take in a new group with its native reservation."""
-        self.journal.put(self.dispatches, state.assignment.dispatch_id, state)
-        self._count_dispatch(state, 1)
+        dispatch_id = state.assignment.dispatch_id
+        self.journal.put(self.dispatches, dispatch_id, state)
+        self.journal.put(self.open_dispatches, dispatch_id, None)
+        self._count_unreleased(state, 1)
+        self.reserve_bytes += self._dispatch_reserve(state)
 
     def set_dispatch(self, new: DispatchState) -> None:
-        """Replace a group's state."""
-        old = self.dispatches[new.assignment.dispatch_id]
-        self._count_dispatch(old, -1)
-        self.journal.put(self.dispatches, new.assignment.dispatch_id, new)
-        self._count_dispatch(new, 1)
+        """Replace a group's state; one that is released frees its native slot."""
+        dispatch_id = new.assignment.dispatch_id
+        old = self.dispatches[dispatch_id]
+        self.journal.put(self.dispatches, dispatch_id, new)
+        if new.released and not old.released:
+            self._unmark(self.open_dispatches, dispatch_id)
+            self._count_unreleased(new, -1)
+        if not old.released:
+            self.reserve_bytes += self._dispatch_reserve(new) - self._dispatch_reserve(old)
 
-    def _count_dispatch(self, state: DispatchState, sign: int) -> None:
-        if state.released:
-            return
+    def _count_unreleased(self, state: DispatchState, sign: int) -> None:
+        pool = self.pools[state.assignment.pool]
+        self.journal.keep(pool)
+        pool.unreleased += sign
+        self.counters.unreleased += sign
+
+    def _dispatch_reserve(self, state: DispatchState) -> int:
         policy = self.policy
-        name = state.assignment.pool
-        self._bump("unreleased", sign)
-        self._add(self.pools[name], "unreleased", sign)
-        self._mark(self.open_dispatches, state.assignment.dispatch_id, sign)
-        cost = reserve.of_dispatch(state, policy.pools[name], policy.limits)
-        self._add(self, "reserve_bytes", sign * cost)
+        return reserve.of_dispatch(state, policy.pools[state.assignment.pool], policy.limits)
 
-    def _mark(self, marks: dict[str, None], key: str, sign: int) -> None:
-        if sign > 0:
-            self.journal.put(marks, key, None)
-        else:
-            del marks[key]
-            self.journal.note(marks.__setitem__, key, None)
-
-    def _bump(self, name: str, by: int) -> None:
-        self._add(self.counters, name, by)
-
-    def _add(self, target: object, name: str, by: int) -> None:
-        if by:
-            self.journal.assign(target, name, getattr(target, name) + by)
+    def _unmark(self, marks: dict[str, None], key: str) -> None:
+        del marks[key]
+        self.journal.note(marks.__setitem__, key, None)

@@ -7,13 +7,17 @@ fingerprint agree.
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal, NamedTuple, cast
+
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 
 from callboard import canonical
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities, operations
 from callboard.board.protocol.commit import QueueCommit
+from callboard.board.protocol.policy import Record
+from callboard.board.protocol.scalars import Digest, Identity, Timestamp
 from callboard.board.protocol.validate import parse, show
 from callboard.errors import CallboardError
 
@@ -28,29 +32,117 @@ def _no_float(_text: str) -> float:
     raise _Slow
 
 
-_decoder = msgspec.json.Decoder(QueueCommit, float_hook=_no_float)
+class _QuickRequest(Record, frozen=True, kw_only=True):
+    id: Identity
+    kind: str
+    fingerprint: Digest
+    parameters: msgspec.Raw
 
 
-def read_line(line: bytes) -> tuple[QueueCommit, bytes]:
-    """One ledger line (without its newline) as a commit and its canonical bytes.
+class _QuickCommit(Record, frozen=True, kw_only=True):
+    """A commit whose parameters are still bytes: mostly they only repeat the operations."""
+
+    version: Literal[3]
+    id: Identity
+    previous: Identity | None
+    request: _QuickRequest
+    actor: operations.Actor
+    policy_epoch: Identity
+    at: Timestamp
+    operations: Annotated[
+        list[operations.Operation], Meta(min_length=1, max_length=wire.MAX_OPERATIONS)
+    ]
+    trace: wire.Trace | msgspec.UnsetType = UNSET
+
+
+_decoder = msgspec.json.Decoder(_QuickCommit, float_hook=_no_float)
+_OWN_PARAMETERS: dict[type[wire.Request], msgspec.json.Decoder[Record]] = {
+    request: msgspec.json.Decoder(parameters, float_hook=_no_float)
+    for request, parameters in (
+        (wire.DispatchNextRequest, wire.DispatchNextParameters),
+        (wire.FinishRequest, wire.FinishParameters),
+        (wire.CheckpointRequest, wire.CheckpointParameters),
+    )
+}
+"""Kinds whose parameters do not repeat the operations."""
+
+
+class ReadLine(NamedTuple):
+    """A ledger line as a commit, with its canonical bytes and those of its parameters."""
+
+    commit: QueueCommit
+    plain: bytes
+    parameters: bytes
+
+
+def read_line(line: bytes) -> ReadLine:
+    """One ledger line, without its newline.
 
     Raises `CallboardError`: a codec code, `unsupported_protocol` for another version, or
     `record_invalid` with every fault.
     """
     if len(line) <= canonical.MAX_LINE_BYTES and line.isascii():
         try:
-            commit = _decoder.decode(line)
+            found = _read_quickly(line)
         except (_Slow, msgspec.MsgspecError, ValueError, RecursionError):
-            commit = None
-        if (
-            commit is not None
-            and canonical.encode_trusted(commit) == line
-            and all(_is_within(operation) for operation in commit.operations)
-        ):
-            return commit, line
+            found = None
+        if found is not None:
+            return found
     value = canonical.decode(line)
     commit = parse_commit(value)
-    return commit, canonical.encode_trusted(value)
+    parameters = canonical.encode_trusted(commit.request.parameters)
+    return ReadLine(commit, canonical.encode_trusted(value), parameters)
+
+
+def _read_quickly(line: bytes) -> ReadLine | None:
+    """A canonical line, each operation decoded once; None where the strict reading must judge."""
+    quick = _decoder.decode(line)
+    if canonical.encode_trusted(quick) != line:
+        return None
+    if not all(_is_within(operation) for operation in quick.operations):
+        return None
+    raw = bytes(quick.request.parameters)
+    request_type = wire.REQUEST_TYPES.get(quick.request.kind)
+    if request_type is None:
+        return None
+    own = _OWN_PARAMETERS.get(request_type)
+    parameters: Any = _repeated(quick, request_type) if own is None else own.decode(raw)
+    if parameters is None or canonical.encode_trusted(parameters) != raw:
+        return None
+    request = request_type(
+        id=quick.request.id, fingerprint=quick.request.fingerprint, parameters=parameters
+    )
+    commit = QueueCommit(
+        version=quick.version,
+        id=quick.id,
+        previous=quick.previous,
+        request=request,
+        actor=quick.actor,
+        policy_epoch=quick.policy_epoch,
+        at=quick.at,
+        operations=quick.operations,
+        trace=quick.trace,
+    )
+    return ReadLine(commit, line, raw)
+
+
+def _repeated(
+    quick: _QuickCommit, request_type: type[wire.Request]
+) -> wire.SubmitParameters | wire.OperationsParameters | None:
+    """The parameters as the operations say them; None where these cannot be a submission's."""
+    found = quick.operations
+    if request_type is wire.SubmitRequest:
+        nodes = found[1:] if isinstance(found[0], operations.Policy) else found
+        if not nodes or not all(isinstance(node, operations.Work) for node in nodes):
+            return None
+        return wire.SubmitParameters(nodes=cast("list[operations.Work]", nodes))
+    return wire.OperationsParameters(operations=found)
+
+
+def written(commit: QueueCommit) -> ReadLine:
+    """A commit made here as it would be read, its bounds not judged."""
+    parameters = canonical.encode_trusted(commit.request.parameters)
+    return ReadLine(commit, canonical.encode_trusted(commit), parameters)
 
 
 _FREE_FORM: dict[type[operations.Operation], str] = {
@@ -143,8 +235,10 @@ def kind_of(request: wire.Request) -> str:
     return str(request.__struct_config__.tag)
 
 
-def check(commit: QueueCommit) -> None:
+def check(commit: QueueCommit, parameters: bytes) -> None:
     """Judge the envelope alone: actor, role, kind, operations, parameters and fingerprint.
+
+    `parameters` are the canonical bytes of the request's parameters.
 
     Raises `CallboardError` `actor_invalid`, `role_forbidden`, `operation_forbidden`,
     `parameters_mismatch`, `fingerprint_mismatch` or `unsupported_operation`.
@@ -160,8 +254,8 @@ def check(commit: QueueCommit) -> None:
             {"kind": kind},
         )
     _check_operations(commit, kind)
-    _check_parameters(commit)
-    expected = identities.fingerprint(commit.actor, kind, commit.request.parameters)
+    _check_parameters(commit, parameters)
+    expected = identities.fingerprint_of_bytes(commit.actor, kind, parameters)
     if commit.request.fingerprint != expected:
         raise CallboardError(
             "fingerprint_mismatch",
@@ -242,18 +336,22 @@ def _check_order(found: list[operations.Operation], kind: str) -> None:
         )
 
 
-def _check_parameters(commit: QueueCommit) -> None:
+def _check_parameters(commit: QueueCommit, parameters: bytes) -> None:
+    """Parameters that repeat the operations do so to the byte: 1 and true are not the same."""
     request = commit.request
+    repeated: wire.SubmitParameters | wire.OperationsParameters | None
     if isinstance(request, wire.SubmitRequest):
-        found = commit.operations
-        if isinstance(found[0], operations.Policy) and commit.previous is None:
-            found = found[1:]
-        agrees = found == request.parameters.nodes
+        nodes = commit.operations
+        if isinstance(nodes[0], operations.Policy) and commit.previous is None:
+            nodes = nodes[1:]
+        same = [id(node) for node in nodes] == [id(node) for node in request.parameters.nodes]
+        repeated = wire.SubmitParameters(nodes=cast("list[operations.Work]", nodes))
     elif isinstance(request.parameters, wire.OperationsParameters):
-        agrees = request.parameters.operations == commit.operations
+        same = request.parameters.operations is commit.operations
+        repeated = wire.OperationsParameters(operations=commit.operations)
     else:
         return
-    if not agrees:
+    if not same and canonical.encode_trusted(repeated) != parameters:
         raise CallboardError(
             "parameters_mismatch",
             f"the operations of request {show(request.id)} are not those of its parameters",

@@ -50,12 +50,15 @@ def epoch_id(request_id: str) -> str:
 
 def fingerprint(actor: Actor, kind: str, parameters: Record) -> str:
     """What a request means: who asks for what, apart from the tip it met."""
-    return sha256_hex(encode_trusted({"actor": actor, "kind": kind, "parameters": parameters}))
+    return fingerprint_of_bytes(actor, kind, encode_trusted(parameters))
 
 
-def parameters_digest(parameters: Record) -> str:
-    """`sha256hex(canonical(parameters))`, as a state document keeps it."""
-    return sha256_hex(encode_trusted(parameters))
+def fingerprint_of_bytes(actor: Actor, kind: str, parameters: bytes) -> str:
+    """The fingerprint, from the canonical bytes of the parameters."""
+    who = encode_trusted(actor)
+    return sha256_hex(
+        b'{"actor":%b,"kind":"%b","parameters":%b}' % (who, kind.encode(), parameters)
+    )
 
 
 def gate_identity(gate: Gate | Observation) -> str:

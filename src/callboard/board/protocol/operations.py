@@ -28,6 +28,10 @@ Payload = dict[str, Any]
 """An immutable JSON object within the codec's profile."""
 
 
+DigestOrNone = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{64})?\Z")]
+"""A digest, or the empty string of a profile that has none."""
+
+
 class Actor(Record, frozen=True, kw_only=True):
     """Who asked, as the trusted boundary says; provenance, not authentication (§7.7)."""
 
@@ -256,7 +260,7 @@ class Deployment(Record, frozen=True, kw_only=True, tag_field="kind"):
     pool: Identity
     worker_profile: Identity
     expected_ref: Revision
-    expected_contract: Digest | Literal[""]
+    expected_contract: DigestOrNone
     profile: Profile
     available: bool
     activate: bool | UnsetType = UNSET

@@ -235,6 +235,8 @@ def _compile_struct(info: inspect.StructType) -> _Checker:
             elif field.required:
                 faults.append(Fault(f"{pointer}/{name}", "is missing"))
         for name in value:
+            if len(faults) >= MAX_FAULTS:
+                return
             if name not in fields and name != tag_field:
                 hint = near(str(name), list(fields))
                 faults.append(Fault(pointer + pointer_step(name), f"unknown field{hint}"))

@@ -30,7 +30,7 @@ from callboard.board.protocol.policy import Pool, Profile
 from callboard.board.protocol.rules import work_faults
 from callboard.board.protocol.scalars import MAX_IDENTITY_BYTES
 from callboard.board.protocol.validate import refuse
-from callboard.canonical import encode_trusted
+from callboard.canonical import encode_trusted, same_value
 from callboard.errors import CallboardError
 
 _REMEDY_KINDS = frozenset({"delivery", "reconciliation"})
@@ -83,11 +83,9 @@ def stands(projection: Projection, work: Work) -> bool:
     known = projection.works.get(work.work_id)
     if known is None:
         return False
-    if known.work == work:
+    if same_value(known.work, work):
         return True
-    changed = [
-        name for name in work.__struct_fields__ if getattr(known.work, name) != getattr(work, name)
-    ]
+    changed = [name for name in work.__struct_fields__ if _differs(known.work, work, name)]
     raise CallboardError(
         "work_conflict",
         f"node {work.node_key!r} of graph {work.graph_id!r} already stands with another "
@@ -95,6 +93,13 @@ def stands(projection: Projection, work: Work) -> bool:
         "admitted Work never changes; give the new definition another node key",
         {"work_id": work.work_id, "fields": changed},
     )
+
+
+def _differs(known: Work, work: Work, name: str) -> bool:
+    before, after = getattr(known, name), getattr(work, name)
+    if before is UNSET or after is UNSET:
+        return before is not after
+    return not same_value(before, after)
 
 
 def _check_one(projection: Projection, actor: Actor, work: Work) -> None:
@@ -390,7 +395,7 @@ def _count_in_graph(
         )
     projection.journal.put(projection.graphs, work.graph_id, grown)
     counters = projection.counters
-    projection.journal.assign(counters, "nodes", counters.nodes + grown.nodes - graph.nodes)
+    counters.nodes += grown.nodes - graph.nodes
 
 
 def _check_assignment(projection: Projection, work: Work) -> None:

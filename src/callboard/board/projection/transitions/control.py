@@ -24,7 +24,7 @@ def apply_control(projection: Projection, operation: Control) -> None:
             "pauses take true or false, a generation takes an identity",
         )
     if wants_flag:
-        projection.journal.assign(projection, operation.control, operation.value)
+        setattr(projection, operation.control, operation.value)
         return
     generation = str(operation.value)
     if generation in projection.seen_generations:
@@ -34,7 +34,7 @@ def apply_control(projection: Projection, operation: Control) -> None:
             "name a new generation",
         )
     projection.journal.put(projection.seen_generations, generation, True)
-    projection.journal.assign(projection, "credential_generation", generation)
+    projection.credential_generation = generation
 
 
 def apply_policy(projection: Projection, operation: Policy) -> None:

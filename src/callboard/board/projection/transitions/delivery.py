@@ -18,6 +18,7 @@ from callboard.board.projection.transitions.context import (
 )
 from callboard.board.protocol.contract import contract_of
 from callboard.board.protocol.operations import DeliveryFailure, Evidence, Result
+from callboard.canonical import same_value
 from callboard.errors import CallboardError
 
 _DELIVERY = frozenset({"delivery"})
@@ -27,7 +28,7 @@ _FAILURE = frozenset({"terminal_run", "reconciliation", "delivery"})
 def apply_result(projection: Projection, context: Context, operation: Result) -> None:
     """Verify a delivery; successors that wait for nothing else become ready."""
     work, dispatch = _decided(projection, operation)
-    if work.barrier == "verified" and work.result == operation.descriptor:
+    if work.barrier == "verified" and same_value(work.result, operation.descriptor):
         return
     _require_pending(work)
     check_bytes(projection, operation.descriptor, "result_bytes")

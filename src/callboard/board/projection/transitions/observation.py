@@ -68,4 +68,4 @@ def apply_observation(projection: Projection, context: Context, operation: Obser
     journal = projection.journal
     journal.put(projection.observation_ids, operation.observation_id, operation)
     journal.put(projection.observations, identities.gate_identity(operation), operation)
-    journal.assign(projection, "observation_writes", projection.observation_writes + 1)
+    projection.observation_writes += 1
