@@ -1,0 +1,1 @@
+"""A small shop that reads its data through a client SDK."""
