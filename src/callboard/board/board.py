@@ -7,10 +7,13 @@ the host. Rules live below it; rendering lives above it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.site import Folders, Site
@@ -30,21 +33,30 @@ from callboard.board.publishing.config import (
 from callboard.board.publishing.intents import MAX_NODES, DispatchNext, Intent, Nothing, Submit
 from callboard.board.publishing.names import name_faults
 from callboard.board.publishing.plan import Plan, in_order
-from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted
+from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted, Publisher
 from callboard.board.publishing.recipe import (
-    MAX_RECIPE_BYTES,
     FOLDER,
+    MAX_RECIPE_BYTES,
     Recipe,
     parse_recipe,
     recipe_name,
 )
+from callboard.board.reading import receipts
+from callboard.board.reading.differences import differences
+from callboard.board.reading.view import Document, View
+from callboard.board.storage.framing import MAX_LEDGER_BYTES, ledger_invalid
+from callboard.board.storage.memory import MemoryStore
 from callboard.board.storage.repository import Repository
 from callboard.clock import Clock
 from callboard.errors import CallboardError
 
+if TYPE_CHECKING:
+    from callboard.board.execution.runner import DispatchAnswer, RunEvent, RunSummary
+
 __all__ = ["Accepted", "Board", "Folders", "Nothing", "new_request_id"]
 
 Pause = Literal["admission", "grants"]
+LEDGER_FILE = "work-queue.jsonl"
 
 
 def new_request_id() -> str:
@@ -164,29 +176,83 @@ class Board:
         """The validated history at the present tip."""
         return self.site.publisher.refresh()
 
+    def ledger_bytes(self) -> bytes:
+        """The ledger's bytes as the branch has them, whole or not, for who looks into a damage.
+
+        Raises `queue_missing` where there is no branch, `ledger_invalid` where it has no ledger.
+        """
+        revision = self.site.store.revision()
+        if revision is None:
+            raise CallboardError(
+                "queue_missing", "the board has no history yet", "post a first plan: submit FILE"
+            )
+        data = self.site.repository.read_file(revision, LEDGER_FILE, MAX_LEDGER_BYTES)
+        if data is None:
+            raise ledger_invalid(
+                "the branch has no such file",
+                f"{LEDGER_FILE!r} on branch {self.site.branch!r}",
+                line=1,
+                byte=0,
+            )
+        return data
+
     def now_ms(self) -> int:
         """The time a decision taken now would carry."""
         return self.site.publisher.decision_time(self.history().projection)
+
+    def view(self) -> View:
+        """The present tip at the present time, for the read models in `board.reading`."""
+        history = self.history()
+        return View(history, self.site.publisher.decision_time(history.projection))
+
+    def policy_check(self) -> Document:
+        """What HEAD's settings and recipes would install, and how that differs from what is.
+
+        `{installed_epoch, proposed, differences, without_effect}`; before the first submission
+        `installed_epoch` is None and there is nothing to differ from.
+        """
+        proposed = msgspec.to_builtins(self.propose_policy())
+        view = self.view()
+        found: list[Document] = []
+        if view.projection.tip is not None:
+            found = differences(msgspec.to_builtins(view.projection.policy), proposed)
+        return {
+            **view.stamp(),
+            "installed_epoch": view.projection.policy_epoch,
+            "revision": self._head(),
+            "proposed": proposed,
+            "differences": found,
+            "without_effect": _without_effect(self.settings()),
+        }
 
     # --- changing ------------------------------------------------------------------------------
 
     def submit(
         self, plan: Plan, *, request_id: str | None = None, split: bool = False
     ) -> list[Part]:
-        """Post a plan, whole, or with `split` in requests `<id>.<k>` of at most 256 nodes."""
+        """Post a plan, whole, or with `split` in requests `<id>.<k>` of at most 255 nodes.
+
+        The parts of a split plan are rehearsed together first, so that a plan that would be
+        refused in a later part leaves nothing behind.
+        """
         self._head()
         identity = _checked_request(request_id)
         actor = self.site.actor("producer")
         parts = self._parts(plan, identity) if split else [(identity, plan)]
-        return [
-            Part(
-                part_id,
-                self._publish(
-                    Submit(part_id, actor, part, self.propose_policy, self._verify_routes)
-                ),
-            )
+        intents = [
+            Submit(part_id, actor, part, self.propose_policy, self._verify_routes)
             for part_id, part in parts
         ]
+        if len(intents) > 1:
+            self._rehearse(intents)
+        return [Part(intent.request_id, self._publish(intent)) for intent in intents]
+
+    def _rehearse(self, intents: list[Submit]) -> None:
+        """Publish to a copy of the ledger in memory, to be refused there if anywhere."""
+        data = self.history().data
+        stage = Publisher(MemoryStore(data or None), self.site.clock)
+        for intent in intents:
+            stage.publish(intent)
 
     def _parts(self, plan: Plan, request_id: str) -> list[tuple[str, Plan]]:
         from msgspec import structs
@@ -219,6 +285,66 @@ class Board:
         )
         actor = self.site.actor("dispatcher")
         return self._publish(DispatchNext(_checked_request(request_id), actor, parameters))
+
+    def dispatch(
+        self,
+        environment: Mapping[str, str],
+        *,
+        pool: str | None = None,
+        max_claims: int = 1,
+        max_dispatches: int = 1,
+        max_bytes: int = CEILINGS.assignment_bytes,
+        request_id: str | None = None,
+    ) -> DispatchAnswer:
+        """Grant the next fair batch and launch its runs; `environment` is what they inherit from.
+
+        Raises what granting and launching refuse; a grant whose launch failed stands, and the
+        next `run` goes on with it.
+        """
+        from callboard.board.execution import runner
+
+        return runner.dispatch(
+            self.site,
+            environment,
+            pool=self.pool_name(pool),
+            max_claims=max_claims,
+            max_dispatches=max_dispatches,
+            max_bytes=max_bytes,
+            request_id=_checked_request(request_id),
+        )
+
+    def run(
+        self,
+        environment: Mapping[str, str],
+        *,
+        pool: str | None,
+        workers: int,
+        until_idle: bool,
+        stop: threading.Event,
+        on_event: Callable[[RunEvent], None],
+    ) -> RunSummary:
+        """Be a dispatcher until `stop` is set or, with `until_idle`, nothing is left to move."""
+        from callboard.board.execution import runner
+
+        if pool is not None:
+            self.pool_name(pool)
+        return runner.run(
+            self.site,
+            environment,
+            pool=pool,
+            workers=workers,
+            until_idle=until_idle,
+            stop=stop,
+            on_event=on_event,
+            new_request_id=new_request_id,
+        )
+
+    def receipt(self, outcome: Accepted | Nothing, *, request_id: str) -> Document:
+        """What became of a request, by now (§7.13); `replayed` where it had stood before."""
+        view = self.view()
+        if isinstance(outcome, Nothing):
+            return receipts.no_write(view, request_id, outcome.reason, outcome.details)
+        return {**receipts.receipt(view, outcome.request), "replayed": outcome.replayed}
 
     def pool_name(self, asked: str | None) -> str:
         """The pool asked for, else `default`, else the only one."""
@@ -266,6 +392,19 @@ def _checked_request(request_id: str | None, make: Callable[[], str] = new_reque
     if faults:
         raise refuse("request_id_invalid", "request id", faults, "give a plain name")
     return request_id
+
+
+def _without_effect(settings: Settings) -> list[Document]:
+    """Settings that are valid and change nothing on this host."""
+    found: list[Document] = []
+    if settings.work_queue.issues is not False:
+        found.append(
+            {
+                "setting": "work_queue.issues",
+                "why": "mirror issues need a host that has issues; this one is the local machine",
+            }
+        )
+    return found
 
 
 def _settings(repository: Repository) -> Settings:

@@ -84,7 +84,9 @@ def read_settings(data: bytes | None) -> Settings:
     if data is None:
         return Settings()
     value = _toml(data)
-    faults = [*_refused_by_name(value), *faults_of(Settings, value)]
+    faults = _refused_by_name(value)
+    named = {fault.pointer for fault in faults}
+    faults.extend(fault for fault in faults_of(Settings, value) if fault.pointer not in named)
     queue = value.get("work_queue")
     if isinstance(queue, dict):
         faults.extend(_queue_faults(queue))

@@ -23,7 +23,15 @@ from callboard.board.protocol.scalars import (
     Priority,
     Revision,
 )
-from callboard.board.protocol.validate import Fault, faults_of, near, parse, refuse, show
+from callboard.board.protocol.validate import (
+    MAX_FAULTS,
+    Fault,
+    faults_of,
+    near,
+    parse,
+    refuse,
+    show,
+)
 from callboard.board.publishing.bootstrap import DEFAULT_POOL
 from callboard.board.publishing.names import name_faults
 from callboard.errors import CallboardError
@@ -51,7 +59,7 @@ class Node(Record, frozen=True, kw_only=True):
     priority: Priority | UnsetType = UNSET
     fairness_key: FairnessKey | UnsetType = UNSET
     profile: Identity | UnsetType = UNSET
-    after: Annotated[list[Identity], Meta(max_length=4096)] | UnsetType = UNSET
+    after: Annotated[list[Identity], Meta(max_length=64)] | UnsetType = UNSET
     gates: Annotated[list[Payload], Meta(max_length=64)] | UnsetType = UNSET
     subject: Payload | UnsetType = UNSET
     contract: Payload | UnsetType = UNSET
@@ -70,7 +78,8 @@ class Plan(Record, frozen=True, kw_only=True):
 def parse_plan(value: Any) -> Plan:
     """A plain value as a plan, or `plan_invalid` with every fault.
 
-    Raises `resource_unverified` for gates and subjects, which need a trusted resolver.
+    Raises `resource_unverified` for gates and subjects, which need a trusted resolver, and
+    `dependency_cycle` with its path.
     """
     if isinstance(value, dict) and isinstance(value.get("nodes"), list):
         count = len(value["nodes"])
@@ -87,6 +96,7 @@ def parse_plan(value: Any) -> Plan:
         faults = _plan_faults(plan)
         if not faults:
             _refuse_unverified(plan)
+            _refuse_cycle(plan)
             return plan
     raise refuse("plan_invalid", "plan", faults, "correct the plan; nothing was written")
 
@@ -120,9 +130,11 @@ def _node_faults(plan: Plan, node: Node, place: str) -> list[Fault]:
     if not in_graph and (node.key is not UNSET or node.after is not UNSET):
         faults.append(Fault("/graph", "is missing; nodes with keys belong to a named graph"))
     after = node.after if isinstance(node.after, list) else []
+    seen: set[str] = set()
     for position, key in enumerate(after):
-        if key in after[:position]:
+        if key in seen:
             faults.append(Fault(f"{place}/after/{position}", f"{show(key)} stands twice"))
+        seen.add(key)
     if node.contract is not UNSET and CONTRACT_FIELD in node.payload:
         faults.append(Fault(f"{place}/contract", f"stands beside payload.{CONTRACT_FIELD}"))
     faults.extend(_contract_faults(node.contract, f"{place}/contract"))
@@ -164,6 +176,18 @@ def _refuse_unverified(plan: Plan) -> None:
                 )
 
 
+def _refuse_cycle(plan: Plan) -> None:
+    """A cycle is named here, for the whole plan, before it may be split into requests."""
+    path = cycle_of(plan)
+    if path:
+        raise CallboardError(
+            "dependency_cycle",
+            "these nodes wait for each other: " + " -> ".join(repr(key) for key in path[:20]),
+            "remove one of the edges",
+            {"path": path[:100]},
+        )
+
+
 def compile_plan(
     plan: Plan, policy: PolicyDocument, standing: Callable[[str], Work | None], enqueued: int
 ) -> list[Work]:
@@ -174,7 +198,11 @@ def compile_plan(
     """
     compiler = _Compiler(plan, policy, standing, enqueued)
     faults: list[Fault] = []
-    works = [compiler.work(index, node, faults) for index, node in enumerate(plan.nodes)]
+    works: list[Work | None] = []
+    for index, node in enumerate(plan.nodes):
+        works.append(compiler.work(index, node, faults))
+        if len(faults) >= MAX_FAULTS:
+            break
     if faults:
         raise refuse("plan_invalid", "plan", faults, "correct the plan; nothing was written")
     return [work for work in works if work is not None]
@@ -192,7 +220,7 @@ class _Compiler:
         self._policy = policy
         self._standing = standing
         self._enqueued = enqueued
-        self._keys = [node.key for node in plan.nodes if isinstance(node.key, str)]
+        self._keys = {node.key: None for node in plan.nodes if isinstance(node.key, str)}
 
     def work(self, index: int, node: Node, faults: list[Fault]) -> Work | None:
         place = f"/nodes/{index}"
@@ -201,6 +229,7 @@ class _Compiler:
         pool_name = self._pool(faults)
         depends_on = self._predecessors(node, graph_id, place, faults)
         profile_name = self._profile(node, pool_name, place, faults)
+        fairness_key = self._fairness_key(node, place, faults)
         if pool_name is None or profile_name is None:
             return None
         profile = self._policy.pools[pool_name].profiles[profile_name]
@@ -212,7 +241,7 @@ class _Compiler:
             node_key=node_key,
             pool=pool_name,
             priority=_first(node.priority, self._plan.defaults.priority, DEFAULT_PRIORITY),
-            fairness_key=_first(node.fairness_key, self._plan.defaults.fairness_key, ""),
+            fairness_key=fairness_key,
             worker_profile=profile_name,
             batch_trust_domain=profile.trust_domain,
             payload=payload,
@@ -269,18 +298,34 @@ class _Compiler:
         )
         return None
 
+    def _fairness_key(self, node: Node, place: str, faults: list[Fault]) -> str:
+        """The key asked for. Where nobody is enrolled, it must be one that the policy lists."""
+        asked: str = _first(node.fairness_key, self._plan.defaults.fairness_key, "")
+        known = sorted(self._policy.accounting_weights)
+        if self._policy.is_aw and asked not in known:
+            faults.append(
+                Fault(
+                    f"{place}/fairness_key",
+                    f"no fairness key {show(asked)}{near(asked, known)}; there are "
+                    + ", ".join(show(key) for key in known[:20]),
+                )
+            )
+        return asked
+
     def _predecessors(
         self, node: Node, graph_id: str, place: str, faults: list[Fault]
     ) -> list[Dependency]:
         found: list[Dependency] = []
         after = node.after if isinstance(node.after, list) else []
         for position, key in enumerate(after):
+            if len(faults) >= MAX_FAULTS:
+                break
             work_id = identities.work_id(graph_id, key)
             if key not in self._keys and self._standing(work_id) is None:
                 faults.append(
                     Fault(
                         f"{place}/after/{position}",
-                        f"no node {show(key)} in this plan or graph{near(key, self._keys)}",
+                        f"no node {show(key)} in this plan or graph{near(key, list(self._keys))}",
                     )
                 )
             found.append(WorkDependency(work_id=work_id))
@@ -293,6 +338,13 @@ def _first(*values: Any) -> Any:
 
 def in_order(plan: Plan) -> list[int]:
     """Node indexes so that predecessors come first; cyclic rests stay in plan order at the end."""
+    order = _placed(plan)
+    placed = set(order)
+    return order + [index for index in range(len(plan.nodes)) if index not in placed]
+
+
+def _placed(plan: Plan) -> list[int]:
+    """Indexes of the nodes that no cycle holds back, predecessors first."""
     position = {node.key: index for index, node in enumerate(plan.nodes)}
     waiting = [
         {position[key] for key in node.after if key in position}
@@ -312,8 +364,32 @@ def in_order(plan: Plan) -> list[int]:
             waiting[successor].discard(index)
             if not waiting[successor]:
                 ready.append(successor)
-    placed = set(order)
-    return order + [index for index in range(len(plan.nodes)) if index not in placed]
+    return order
+
+
+def cycle_of(plan: Plan) -> list[str]:
+    """Node keys that lead from one back to it, each waiting for the next; empty without a cycle.
+
+    A node that waits for itself is another fault, which admission names.
+    """
+    keys = {node.key for node in plan.nodes}
+    after = {
+        node.key: [key for key in node.after if key != node.key and key in keys]
+        for node in plan.nodes
+        if isinstance(node.key, str) and isinstance(node.after, list)
+    }
+    placed = {plan.nodes[index].key for index in _placed(plan)}
+    for start in after:
+        if start in placed:
+            continue
+        path: list[str] = []
+        key: str | None = start
+        while key is not None and key not in path:
+            path.append(key)
+            key = next((one for one in after.get(key, []) if one not in placed), None)
+        if key is not None and key in after:
+            return [*path[path.index(key) :], key]
+    return []
 
 
 def check_values(value: Any) -> Any:

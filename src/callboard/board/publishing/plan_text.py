@@ -14,6 +14,8 @@ from callboard.board.publishing.plan import check_values
 from callboard.errors import CallboardError
 
 MAX_PLAN_BYTES = 16 * 1024 * 1024
+# YAML is parsed at some 80 KB a second; what is larger comes as JSON, which is not waited for.
+MAX_YAML_BYTES = 2 * 1024 * 1024
 _MAX_DEPTH = canonical.MAX_DEPTH
 
 
@@ -25,6 +27,13 @@ def read_plan_text(data: bytes) -> Any:
     canonical.check_size(data, MAX_PLAN_BYTES)
     if data.lstrip(b" \t\r\n")[:1] in (b"{", b"["):
         return canonical.decode(data, limit_bytes=MAX_PLAN_BYTES)
+    if len(data) > MAX_YAML_BYTES:
+        raise CallboardError(
+            "resource_limit",
+            f"{len(data)} bytes of YAML, more than the {MAX_YAML_BYTES} allowed",
+            f"write the plan as JSON, which may have {MAX_PLAN_BYTES} bytes",
+            {"bytes": len(data), "limit_bytes": MAX_YAML_BYTES},
+        )
     return check_values(_yaml(data))
 
 

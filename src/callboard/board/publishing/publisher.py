@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from callboard.board.ledger import replay
@@ -39,15 +40,24 @@ class Accepted:
     replayed: bool
 
 
+Turn = Callable[[float], AbstractContextManager[None]]
+"""Waits at most so many seconds for this process's turn to write, and holds it for the block."""
+
+
 def _pause(seconds: float) -> None:
     threading.Event().wait(seconds)
+
+
+def _no_turn(_wait_s: float) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 class Publisher:
     """Publishes intents to one ledger store; keeps the validated history between calls.
 
-    `patience_s` bounds how long lost races are retried. One instance serves one thread at a time;
-    it locks itself.
+    `patience_s` bounds how long lost races are retried, `turn` keeps writers of one host from
+    racing each other where it can; the store's compare and append decides. One instance serves
+    one thread at a time; it locks itself.
     """
 
     def __init__(
@@ -58,12 +68,14 @@ class Publisher:
         patience_s: float = DEFAULT_PATIENCE_S,
         chance: random.Random | None = None,
         pause: Callable[[float], None] = _pause,
+        turn: Turn = _no_turn,
     ) -> None:
         self._store = store
         self._clock = clock
         self._patience_s = patience_s
         self._chance = chance or random.Random()
         self._pause = pause
+        self._turn = turn
         self._lock = threading.RLock()
         self._history = History()
         self._tip = LedgerTip(None, b"")
@@ -93,7 +105,8 @@ class Publisher:
             deadline = time.monotonic() + self._patience_s
             pause_s = _FIRST_PAUSE_S
             while True:
-                outcome = self._attempt(intent)
+                with self._turn(max(0.0, deadline - time.monotonic())):
+                    outcome = self._attempt(intent)
                 if outcome is not None:
                     return outcome
                 if time.monotonic() >= deadline:
@@ -125,8 +138,8 @@ class Publisher:
             return candidate
         line = replay.commit_bytes(assemble(projection, intent, candidate, at))
         # What is written is what a reader makes of it: bounds and types are judged on the bytes.
-        commit, _plain = read_line(line[:-1])
-        replay.apply(projection, commit, len(line))
+        read = read_line(line[:-1])
+        replay.apply(projection, read)
         try:
             outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
         except CallboardError as error:
@@ -139,7 +152,7 @@ class Publisher:
             replay.take_back(projection)
             raise
         if isinstance(outcome, Appended):
-            history.adopt(commit, outcome.tip.data)
+            history.adopt(outcome.tip.data)
             self._tip = outcome.tip
             return Accepted(projection.requests[intent.request_id], source, replayed=False)
         replay.take_back(projection)

@@ -216,6 +216,16 @@ class Competition:
             found["classes"] = self._class_contest.standing()
         return found
 
+    def eligible(self) -> dict[int, dict[str, int]]:
+        """How much Work competes now, per class and key; for explanations."""
+        found: dict[int, dict[str, int]] = {}
+        for priority in self._eligible_classes():
+            found[priority] = {
+                key: len(self._bucket(priority, key)) - self._cursors.get((priority, key), 0)
+                for key in sorted(self._keys(priority))
+            }
+        return found
+
     def clocks(self) -> PoolClocks:
         """The pool's clocks after the served winners; untouched sets keep theirs."""
         keys = dict(self._clocks.keys)

@@ -1,0 +1,379 @@
+"""Writes the reference pages that follow from the source: the command line, and the error codes.
+
+`--check` writes nothing and fails where a page is out of date. What a code means is written here,
+by hand; a code without a meaning, or a meaning without its code, is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from callboard.surfaces.cli.main import root
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "callboard"
+PAGES = ROOT / "docs" / "reference"
+MADE = "<!-- Made by scripts/reference.py: change the source, then run `make docs`. -->\n"
+
+# Codes that no literal in the source spells.
+COMPUTED = {"result_limit", "evidence_limit"}
+MEANINGS = {
+    "actor_invalid": "an actor's run fields do not come together, or a worker names no run",
+    "admission_paused": "new Work is not admitted now",
+    "append_base_invalid": "an append is based on bytes that the store did not give",
+    "artifact_changed": "a file changed while it was delivered",
+    "artifact_conflict": "another artifact already stands under that name or Claim",
+    "artifact_limit": "an artifact is larger than its limit",
+    "artifact_missing": "the stored artifact cannot be found",
+    "artifact_name_invalid": "an artifact's name is not a plain file name",
+    "artifact_name_taken": "the Claim already delivers an artifact of that name",
+    "assignment_invalid": "the assignment file is not what the host wrote",
+    "assignment_limit": "a Work could need a larger assignment than is allowed",
+    "barrier_closed": "the Work's delivery is decided already, or not yet open",
+    "blank_line": "a ledger line is blank",
+    "branch_taken": "the branch for a patch already leads elsewhere",
+    "chain_broken": "a commit does not follow the tip",
+    "chain_cycle": "commits lead back to themselves",
+    "claim_closed": "the Claim has ended",
+    "claim_mismatch": "the Claim belongs to another Work, or another Claim completed it",
+    "claim_scope_invalid": "the Claim named is none of this assignment",
+    "claim_scope_required": "the run has several Claims, so one has to be named",
+    "claim_unknown": "there is no such Claim",
+    "command_not_executable": "the command exists and cannot be executed",
+    "command_not_found": "the command does not exist",
+    "commit_conflict": "two different commits have one id",
+    "commit_duplicate": "a commit id is used twice",
+    "commit_missing": "the repository does not have a commit that is needed",
+    "commit_unknown": "the ledger has no such commit",
+    "config_invalid": "a setting in `.callboard/config.toml` is wrong",
+    "contention": "other writers won every race until the deadline; nothing was written",
+    "contract_invalid": "an effect contract is malformed",
+    "credential_generation_reused": "a credential generation was used before",
+    "credential_generation_stale": "an observation was read with retired credentials",
+    "credential_mismatch": "a launch does not name the credential its profile needs",
+    "delivery_contract_required": "the Work states no effect contract, so nothing can be verified",
+    "delivery_unprepared": "outputs are delivered that were not prepared before",
+    "dependency_cycle": "nodes wait for each other; the path is named",
+    "dependency_missing": "a predecessor is neither in the graph nor in the submission",
+    "dependency_result_unavailable": "a predecessor has no verified Result",
+    "dependency_self": "a node waits for itself",
+    "descriptor_invalid": "a Result's descriptor is malformed",
+    "dispatch_released": "the dispatch was released; nothing more can be recorded for it",
+    "dispatch_state_invalid": "a launch step does not follow from the one before",
+    "dispatch_unknown": "there is no such dispatch",
+    "duplicate_key": "a key stands twice in one JSON object",
+    "effect_scope_denied": "an output reaches beyond what the Work may touch",
+    "effects_incomplete": "not all outputs of a Claim could be delivered",
+    "effects_unauthorized": "an output is not authorised by a Completion",
+    "evidence_invalid": "evidence does not prove what is claimed with it",
+    "evidence_limit": "evidence is larger than the policy allows",
+    "fairness_key_unknown": "the policy lists no such fairness key",
+    "fetch_failed": "a run's commits could not be fetched",
+    "file_missing": "a file that was named does not exist",
+    "file_not_regular": "a file is a folder, link, pipe or device",
+    "file_unreadable": "a file cannot be read",
+    "fingerprint_mismatch": "a request's fingerprint is not that of its content",
+    "finish_conflict": "the Claim was finished the other way before",
+    "finish_mismatch": "a finish publishes other operations than its outcome demands",
+    "fork": "two commits follow the same one",
+    "git_failed": "git ended with an error",
+    "git_missing": "git cannot be found",
+    "git_output_limit": "git printed more than is read",
+    "git_timeout": "git took too long",
+    "grants_paused": "nothing is granted or launched now",
+    "graph_limit": "a graph would have too many nodes",
+    "graph_pool_mismatch": "a graph's nodes name different pools",
+    "head_unborn": "the repository has no commit yet",
+    "identity_invalid": "the identity file, or a recorded process, is damaged",
+    "identity_missing": "this user has no identity: `callboard init`",
+    "inheritance_violated": "a worker's child asks for more than its parent has",
+    "intent_conflict": "a staged message contradicts an earlier one",
+    "invalid_json": "the text is not one JSON value",
+    "invalid_unicode": "the text is not valid Unicode",
+    "launch_failed": "a run could not be started",
+    "ledger_invalid": "the ledger is damaged; line and byte are named, nothing is changed",
+    "ledger_limit": "the ledger, with what closing the open Work may need, would be too large",
+    "lifecycle_limit": "a dispatch has as many launch records as it may have",
+    "message_invalid": "a staged message is malformed",
+    "node_duplicate": "a node stands twice in a submission",
+    "noncanonical_number": "a number is no plain integer within ±9007199254740991",
+    "not_authorized": "the policy does not let this principal do that",
+    "not_in_a_run": "`callboard worker` was called outside a run",
+    "object_corrupt": "an object of the repository is damaged",
+    "object_missing": "the repository lacks an object",
+    "object_wrong_kind": "an object is of another kind than was asked for",
+    "observation_duplicate": "an observation id is used twice",
+    "observation_invalid": "an observation claims more than its proof",
+    "operation_forbidden": "a request publishes an operation it may not",
+    "operation_limit": "a commit has more operations than the policy allows",
+    "outcome_unknown": "the disk failed after a write; read again before anything else",
+    "output_limit": "a Claim delivers more outputs than it may",
+    "output_not_declared": "the contract does not list this output",
+    "output_unverified": "an output cannot be verified here",
+    "parameters_mismatch": "a request's operations are not those of its parameters",
+    "patch_empty": "a patch changes nothing",
+    "patch_limit": "a patch is larger than its limit",
+    "patch_refused": "a patch holds what may not be delivered",
+    "patch_unavailable": "a patch cannot be made in this run",
+    "path_invalid": "a path leads elsewhere than it may",
+    "payload_limit": "a node's payload is larger than the policy allows",
+    "pending_limit": "a pool would have too many unsettled nodes",
+    "plan_invalid": "a plan has faults; each is listed with its place",
+    "plan_too_large": "a plan has more nodes than one request takes: `--split`",
+    "policy_epoch_mismatch": "a commit was decided under another policy epoch",
+    "policy_epoch_reused": "a policy epoch was used before",
+    "policy_invalid": "a policy contradicts itself",
+    "policy_missing": "a ledger begins without a policy",
+    "policy_not_quiescent": "the policy can change only when nothing is open",
+    "pool_required": "the board has several pools, so one has to be named",
+    "pool_unknown": "there is no such pool",
+    "predecessor_limit": "a node has more predecessors than the policy allows",
+    "predecessor_missing": "a commit follows one that is not there",
+    "process_start_failed": "a process could not be started",
+    "process_unknown": "a process cannot be identified",
+    "process_view_foreign": "processes are seen from another namespace than recorded",
+    "profile_mismatch": "a run is not of the profile that was granted",
+    "profile_unknown": "the pool has no such worker profile",
+    "queue_branch_refused": "the branch cannot hold a board",
+    "queue_missing": "the board has no history yet",
+    "recipe_invalid": "a worker recipe is wrong",
+    "reconciliation_pending": "a delivery cannot be given up before its checks are used up",
+    "record_invalid": "a record is malformed; each fault is listed with its place",
+    "ref_conflict": "a ref stands where another one needs a folder",
+    "ref_invalid": "a ref's name or content is not valid",
+    "ref_locked": "another program holds a ref's lock, or left it behind",
+    "registry_busy": "the run registry is in use; nothing was written",
+    "registry_invalid": "the run registry is damaged",
+    "registry_newer": "the run registry was written by a newer version",
+    "registry_unusable": "the run registry cannot be opened",
+    "release_open_claims": "a dispatch is released while Claims of it are open",
+    "replacement_invalid": "a node replaces one that did not fail, or with another scope",
+    "repository_invalid": "the repository is damaged or of an unknown form",
+    "repository_mismatch": "a commit names another repository than the ledger",
+    "repository_missing": "there is no repository here",
+    "repository_not_allowed": "a gate reads a repository that the pool does not allow",
+    "repository_unwritable": "the repository cannot be written",
+    "request_conflict": "the request id already stands for another request",
+    "request_duplicate": "a request is committed twice",
+    "request_id_invalid": "a request id is not a plain name",
+    "request_unknown": "there is no such request",
+    "resource_limit": "something is larger, longer or deeper than is read",
+    "resource_unverified": "nobody here can verify an issue or pull request",
+    "result_limit": "a Result is larger than the policy allows",
+    "retry_exhausted": "a Work without attempts left is kept available",
+    "retry_too_early": "a retry is set before the policy's pause",
+    "role_forbidden": "this role may not ask for that",
+    "run_binding_conflict": "another run is bound to the launch, or the run to another one",
+    "run_exists": "the dispatch has a run already",
+    "run_missing": "this host knows no such run",
+    "run_not_running": "the run is not running",
+    "run_unbound": "no run is bound to the dispatch yet",
+    "scope_invalid": "a resource scope is malformed",
+    "second_root": "a ledger has two beginnings",
+    "selection_mismatch": "Claims are not what the planner chooses",
+    "selector_ambiguous": "a name can mean several things; they are listed",
+    "sender_mismatch": "a start marker names another sender than its actor",
+    "sender_unknown": "the sender is no dispatcher of this host",
+    "staging_failed": "a message could not be staged",
+    "staging_invalid": "the staging folder is not what the host made",
+    "staging_limit": "a run stages more than it may",
+    "storage_failed": "the disk refused a read or write",
+    "terms_invalid": "the host's terms for a run are malformed",
+    "truncated_line": "a ledger's last line has no newline",
+    "trust_domain_mismatch": "a node names another trust domain than its profile",
+    "unsupported_operation": "this version does not know the operation yet",
+    "unsupported_protocol": "a record has another version than 3",
+    "work_closed": "the Work has ended or is held",
+    "work_conflict": "the node already stands with another definition",
+    "work_invalid": "a Work contradicts itself",
+    "work_unknown": "there is no such node",
+    "worker_missing": "a pool has no worker: no recipe is committed",
+    "worker_unavailable": "a recipe is not in the repository at its pinned commit",
+    "workspace_exists": "a run's folder is there already",
+    "workspace_failed": "a run's folder could not be made",
+    "workspace_unsaved": "a run's work could not be saved",
+}
+
+
+# --- error codes ---------------------------------------------------------------------------------
+
+
+def codes(folder: Path = SOURCE) -> dict[str, set[str]]:
+    """Every code the program refuses with, and the packages that do."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(folder.rglob("*.py"))}
+    makers = {"CallboardError": 0}
+    for tree in trees.values():
+        makers |= dict(_makers(tree))
+    found: dict[str, set[str]] = {}
+    for path, tree in trees.items():
+        place = ".".join(path.relative_to(folder).with_suffix("").parts[:2])
+        for code in _given(tree, makers):
+            found.setdefault(code, set()).add(place)
+    for code in COMPUTED:
+        found.setdefault(code, set()).add("board.projection")
+    return found
+
+
+def _makers(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Functions that hand one of their own parameters on as a code, and which."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = [argument.arg for argument in function.args.args]
+        for call in ast.walk(function):
+            if _is_call(call, "CallboardError") and isinstance(call, ast.Call) and call.args:
+                code = call.args[0]
+                if isinstance(code, ast.Name) and code.id in names:
+                    yield function.name, names.index(code.id)
+
+
+def _is_call(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Call) and _name(node.func) == name
+
+
+def _name(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _given(tree: ast.AST, makers: dict[str, int]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            place = makers.get(_name(node.func))
+            if place is not None and len(node.args) > place:
+                yield from _constants(node.args[place])
+            for keyword in node.keywords:
+                if keyword.arg == "code":
+                    yield from _constants(keyword.value)
+        elif isinstance(node, ast.FunctionDef):
+            arguments = node.args
+            named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            for argument, default in named:
+                if argument.arg == "code" and default is not None:
+                    yield from _constants(default)
+
+
+def _constants(value: ast.expr) -> Iterator[str]:
+    for node in (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def errors_page() -> str:
+    """docs/reference/errors.md."""
+    found = codes()
+    unexplained = sorted(found.keys() - MEANINGS.keys())
+    unused = sorted(MEANINGS.keys() - found.keys())
+    if unexplained or unused:
+        raise SystemExit(
+            f"MEANINGS in scripts/reference.py: add {', '.join(unexplained) or 'nothing'}; "
+            f"remove {', '.join(unused) or 'nothing'}"
+        )
+    rows = "".join(
+        f"| `{code}` | {MEANINGS[code]} | {', '.join(sorted(found[code]))} |\n"
+        for code in sorted(found)
+    )
+    return f"""{MADE}
+# Error codes
+
+A refusal has a stable code, a message that names what was found, and a hint that says what to do
+next. With `--json` it is the one document on standard output:
+
+```json
+{{"error": {{"code": "work_unknown", "message": "…", "hint": "…", "details": {{}}}}}}
+```
+
+Decide on the code, never on the words. A refused write has changed nothing. The exit status is 1,
+or 4 for `contention` and `registry_busy`, after which the same command may simply be run again.
+Two more codes come from the command line alone: `usage` (exit 2) and `internal_fault` (exit 70), a
+defect of Callboard's own.
+
+| code | meaning | where from |
+|---|---|---|
+{rows}"""
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+
+def cli_page() -> str:
+    """docs/reference/cli.md."""
+    context = click.Context(root, info_name="callboard")
+    parts = [
+        f"""{MADE}
+# The command line
+
+`callboard VERB [OPTIONS]`. `--json`, `--repo` and `--branch` may stand before the verb or after
+it. With `--json` standard output holds exactly one JSON document; progress goes to standard error.
+
+| exit | meaning |
+|---|---|
+| 0 | done |
+| 1 | refused; the code is in the [table of codes](errors.md) |
+| 2 | the command was misused |
+| 3 | nothing was granted; the answer says why |
+| 4 | other writers were faster until the deadline; nothing was written, try again |
+| 70 | a defect of Callboard's own |
+| 130, 143 | ended by Ctrl-C or SIGTERM |
+| 141 | the reader of the output went away |
+
+`CALLBOARD_REPO` and `CALLBOARD_BRANCH` stand in for the options of that name,
+`CALLBOARD_CONFIG_DIR` and `CALLBOARD_STATE_DIR` for the user's own folders; `NO_COLOR` turns
+colours off.
+"""
+    ]
+    for name in root.list_commands(context):
+        command = root.get_command(context, name)
+        assert command is not None
+        parts += _sections(command, f"callboard {name}")
+    return "\n".join(parts)
+
+
+def _sections(command: click.Command, path: str) -> Iterator[str]:
+    context = click.Context(command, info_name=path, max_content_width=100, terminal_width=100)
+    yield f"## {path}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            one = command.get_command(context, name)
+            assert one is not None
+            yield from _sections(one, f"{path} {name}")
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or with `--check` compare them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
+    check = parser.parse_args(arguments).check
+    stale = False
+    for name, text in (("cli.md", cli_page()), ("errors.md", errors_page())):
+        page = PAGES / name
+        before = page.read_text("utf-8") if page.is_file() else ""
+        if before == text:
+            continue
+        if check:
+            stale = True
+            changes = difflib.unified_diff(
+                before.splitlines(), text.splitlines(), str(page), "as the source has it", n=0
+            )
+            print("\n".join(list(changes)[:40]))
+            print(f"{page.relative_to(ROOT)} is out of date: run `make docs`")
+        else:
+            PAGES.mkdir(parents=True, exist_ok=True)
+            page.write_text(text, "utf-8")
+            print(f"wrote {page.relative_to(ROOT)}")
+    return int(stale)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,68 @@
+"""What was tried for a Work: its Claims in order, and how the launch of each stood.
+
+Source: specification 1, §§7.4, 7.8. Facts only, as the ledger has them.
+"""
+
+from __future__ import annotations
+
+from callboard.board.projection.entities import ClaimState, DispatchState
+from callboard.board.projection.state import Projection
+from callboard.board.reading.view import Document
+
+_LAUNCH_STATUS = {
+    "reserved": "reserved",
+    "started": "started",
+    "bound": "bound",
+    "rejected": "launch_rejected",
+    "uncertain": "launch_uncertain",
+    "unresolved": "launch_unresolved",
+}
+
+
+def attempts_by_work(projection: Projection) -> dict[str, list[ClaimState]]:
+    """Every Work that was ever granted, with its Claims in order of grant."""
+    found: dict[str, list[ClaimState]] = {}
+    for claim in projection.claims.values():
+        found.setdefault(claim.claim.work_id, []).append(claim)
+    return found
+
+
+def launch_status(dispatch: DispatchState) -> str:
+    """One word for how a launch stands, in the words of §7.13."""
+    return "released" if dispatch.released else _LAUNCH_STATUS[dispatch.state]
+
+
+def run_facts(dispatch: DispatchState) -> Document:
+    """A dispatch's launch as facts."""
+    found: Document = {
+        "dispatch_id": dispatch.assignment.dispatch_id,
+        "launch": launch_status(dispatch),
+    }
+    if dispatch.run is not None:
+        found["run_id"] = dispatch.run.run_id
+    if dispatch.reason is not None:
+        found["launch_reason"] = dispatch.reason
+    if dispatch.conclusion is not None:
+        found["conclusion"] = dispatch.conclusion
+    return found
+
+
+def claim_document(projection: Projection, claim: ClaimState) -> Document:
+    """One attempt: its grant, how it ended, and its launch."""
+    dispatch = projection.dispatches[claim.claim.dispatch_id]
+    found: Document = {
+        "claim_id": claim.claim.claim_id,
+        "handle": claim.claim.handle,
+        "state": claim.state,
+        "granted_at": claim.at,
+        "commit_id": claim.commit_id,
+        "request_id": claim.request_id,
+        **run_facts(dispatch),
+    }
+    if claim.terminal_commit_id is not None:
+        found["terminal_commit_id"] = claim.terminal_commit_id
+    if claim.cancellation_reason is not None:
+        found["cancellation_reason"] = claim.cancellation_reason
+    if claim.retry_not_before is not None:
+        found["retry_not_before"] = claim.retry_not_before
+    return found

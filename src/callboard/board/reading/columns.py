@@ -1,0 +1,192 @@
+"""The board's five columns: where each Work stands for a person, and what is in its way.
+
+Source: specification 1, §§7.13, 7.15. Readiness comes from the planner's own explanation; this
+only sorts it. Stuck is what will not go on by itself: each such Work carries its reason, the
+evidence and what to type next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from msgspec import UnsetType
+
+from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
+from callboard.board.projection.entities import ClaimState, WorkState
+from callboard.board.projection.state import Projection
+from callboard.board.reading.attempts import attempts_by_work, run_facts
+from callboard.board.reading.names import Names
+from callboard.board.reading.view import Document, View
+from callboard.board.scheduling.explanation import Explainer, Obstacle, Standing
+
+Column = Literal["waiting", "ready", "running", "done", "stuck"]
+COLUMNS: tuple[Column, ...] = ("waiting", "ready", "running", "done", "stuck")
+
+_READY = frozenset({"ready", "capacity_blocked", "grants_paused"})
+_STUCK = (
+    "dependency_failed",
+    "dependency_delivery_failed",
+    "external_unavailable",
+)
+_RUNNING = {"reserved": "granted", "started": "launching", "bound": "running"}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One Work in its column. `evidence` are the facts behind the reason, `next` what to type;
+    `since_ms` orders what runs and what is done."""
+
+    state: WorkState
+    column: Column
+    reason: str
+    since_ms: int | None = None
+    evidence: Document = field(default_factory=dict)
+    next: str | None = None
+
+
+class Columns:
+    """Places every Work of a view; shared look-ups are made once."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._projection: Projection = view.projection
+        self.names = Names(view.projection)
+        self.explainer = Explainer(view.projection, view.at_ms)
+        self._replaced = {
+            state.work.replacement_of.work_id: state.work.work_id
+            for state in view.projection.works.values()
+            if not isinstance(state.work.replacement_of, UnsetType)
+        }
+
+    def all(self) -> dict[Column, list[Placed]]:
+        """Every Work, by column; oldest first, but in `done` the latest first."""
+        found: dict[Column, list[Placed]] = {column: [] for column in COLUMNS}
+        for state in self._projection.works.values():
+            placed = self.place(state)
+            found[placed.column].append(placed)
+        for column in ("waiting", "ready", "stuck"):
+            found[column].sort(key=lambda placed: placed.state.place)
+        found["running"].sort(key=lambda placed: (placed.since_ms or 0, placed.state.place))
+        found["done"].sort(key=lambda placed: (-(placed.since_ms or 0), placed.state.place))
+        return found
+
+    def place(self, state: WorkState) -> Placed:
+        """Where one Work stands."""
+        if state.state == "available":
+            return self._available(state)
+        if state.state == "claimed":
+            return self._claimed(state)
+        if state.state == "completed":
+            return self._completed(state)
+        return self._cancelled(state)
+
+    def _available(self, state: WorkState) -> Placed:
+        standing = self.explainer.standing(state.work.work_id)
+        blocking = next(
+            (one for reason in _STUCK for one in standing.obstacles if one.reason == reason), None
+        )
+        if blocking is not None:
+            return self._blocked(state, blocking)
+        column: Column = "ready" if standing.reason in _READY else "waiting"
+        return Placed(state, column, standing.reason, evidence=self._first_facts(standing))
+
+    def _first_facts(self, standing: Standing) -> Document:
+        return self.facts(standing.obstacles[0]) if standing.obstacles else {}
+
+    def facts(self, obstacle: Obstacle) -> Document:
+        """An obstacle as facts: the path in node keys, the time, the limit, the thing found."""
+        found: Document = {}
+        if obstacle.path:
+            found["path"] = self.names.path(obstacle.path)
+            found["cause"] = self.names.label(obstacle.path[-1])
+        if obstacle.until_ms is not None:
+            found["until_ms"] = obstacle.until_ms
+        if obstacle.limit is not None:
+            found["limit"] = obstacle.limit
+        if obstacle.found is not None:
+            found["found"] = obstacle.found
+        return found
+
+    def _blocked(self, state: WorkState, obstacle: Obstacle) -> Placed:
+        evidence = self.facts(obstacle)
+        if obstacle.path:
+            cause = self._projection.works[obstacle.path[-1]]
+            evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
+            advice = f"callboard show {self.names.typed(obstacle.path[-1])}"
+        else:
+            advice = f"callboard explain {self.names.typed(state.work.work_id)}"
+        return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=advice)
+
+    def _claimed(self, state: WorkState) -> Placed:
+        claim = self._projection.claims[str(state.claim_id)]
+        dispatch = self._projection.dispatches[claim.claim.dispatch_id]
+        reason = _RUNNING.get(dispatch.state, f"launch_{dispatch.state}")
+        evidence = run_facts(dispatch)
+        since = dispatch.started_at if dispatch.started_at is not None else claim.at
+        if dispatch.state == "bound":
+            return Placed(state, "running", reason, since, evidence)
+        if dispatch.state in ("reserved", "started"):
+            bound = self._projection.pool(state.work.pool).reconciliation.deadline_ms
+            if self._view.at_ms - since <= bound:
+                return Placed(state, "running", reason, since, evidence)
+            evidence["waited_ms"] = self._view.at_ms - since
+            return Placed(state, "stuck", "launch_overdue", since, evidence, "callboard run")
+        advice = (
+            "callboard run"
+            if dispatch.state in ("uncertain", "rejected")
+            else f"callboard trace --dispatch {dispatch.assignment.dispatch_id}"
+        )
+        return Placed(state, "stuck", reason, since, evidence, advice)
+
+    def _completed(self, state: WorkState) -> Placed:
+        work_id = state.work.work_id
+        since = state.completed_at
+        if state.barrier == "verified":
+            return Placed(state, "done", "verified", since, {"commit_id": state.result_commit_id})
+        evidence = self._last_run(state)
+        if state.barrier == "failed":
+            evidence |= {
+                "failure": state.failure_reason,
+                "effects": state.disposition,
+                "commit_id": state.failure_commit_id,
+            }
+            if work_id in self._replaced:
+                evidence["replaced_by"] = self.names.label(self._replaced[work_id])
+                return Placed(state, "done", "replaced", since, evidence)
+            advice = f"callboard trace {self.names.typed(work_id)}"
+            return Placed(state, "stuck", "delivery_failed", since, evidence, advice)
+        bound = self._projection.pool(state.work.pool).reconciliation.deadline_ms
+        if since is None or self._view.at_ms - since <= bound:
+            return Placed(state, "running", "verifying", since, evidence)
+        evidence["waited_ms"] = self._view.at_ms - since
+        return Placed(state, "stuck", "delivery_pending", since, evidence, "callboard run")
+
+    def _cancelled(self, state: WorkState) -> Placed:
+        reason = state.cancellation_reason or "cancelled"
+        since = self._times.get(state.cancellation_commit_id or "")
+        evidence: Document = {"commit_id": state.cancellation_commit_id}
+        if reason != ATTEMPTS_EXHAUSTED:
+            return Placed(state, "done", f"cancelled: {reason}", since, evidence)
+        evidence |= {**self._last_run(state), "attempts": state.attempts}
+        advice = f"callboard trace {self.names.typed(state.work.work_id)}"
+        return Placed(state, "stuck", reason, since, evidence, advice)
+
+    def _last_run(self, state: WorkState) -> Document:
+        claims = self._attempts.get(state.work.work_id)
+        if not claims:
+            return {}
+        claim = claims[-1]
+        dispatch = self._projection.dispatches[claim.claim.dispatch_id]
+        return run_facts(dispatch) | (
+            {} if claim.cancellation_reason is None else {"last_claim": claim.cancellation_reason}
+        )
+
+    @cached_property
+    def _attempts(self) -> dict[str, list[ClaimState]]:
+        return attempts_by_work(self._projection)
+
+    @cached_property
+    def _times(self) -> dict[str, int]:
+        return {request.id: request.at for request in self._projection.requests.values()}

@@ -1,0 +1,118 @@
+"""A ledger line by line: the log of its commits, the count of what it holds, and its good lines.
+
+Source: specification 1, §§7.6, 7.13. `diagnose` reads each line on its own and says so; what it
+lists is never taken for the state of a board.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from callboard.board.ledger.history import History
+from callboard.board.protocol.commit import QueueCommit
+from callboard.board.protocol.envelope import kind_of, read_line
+from callboard.board.reading.view import Document, View
+from callboard.errors import CallboardError
+
+MAX_LISTED = 16_384
+
+
+def log(view: View, *, limit: int) -> Document:
+    """The last `limit` commits, oldest of them first."""
+    history = view.history
+    total = len(history.spans)
+    first = max(0, total - limit)
+    return {
+        **view.stamp(),
+        "count": total,
+        "commits": [_row(history, ordinal) for ordinal in range(first, total)],
+    }
+
+
+def _row(history: History, ordinal: int) -> Document:
+    commit = history.commit(ordinal)
+    span = history.spans[ordinal]
+    return {
+        "ordinal": ordinal,
+        "line": span.number,
+        "bytes": span.end - span.start,
+        **_commit(commit),
+    }
+
+
+def _commit(commit: QueueCommit) -> Document:
+    kinds = Counter(str(one.__struct_config__.tag) for one in commit.operations)
+    return {
+        "commit_id": commit.id,
+        "at": commit.at,
+        "kind": kind_of(commit.request),
+        "request_id": commit.request.id,
+        "role": commit.actor.role,
+        "principal": commit.actor.principal,
+        "operations": dict(sorted(kinds.items())),
+    }
+
+
+def tally(view: View) -> Document:
+    """What a valid ledger holds, in numbers."""
+    projection = view.projection
+    counters = projection.counters
+    return {
+        **view.stamp(),
+        "valid": True,
+        "bytes": len(view.history.data),
+        "lines": view.history.data.count(b"\n"),
+        "commits": len(view.history.spans),
+        "works": counters.work,
+        "available": counters.available,
+        "claimed": counters.claimed,
+        "completed": counters.completed,
+        "cancelled": counters.cancelled,
+        "pending_deliveries": counters.pending_delivery,
+        "claims": counters.claims,
+        "unreleased_dispatches": counters.unreleased,
+        "ledger_bytes": projection.ledger_bytes,
+        "reserve_bytes": projection.reserve_bytes,
+        "policy_epoch": projection.policy_epoch,
+    }
+
+
+def diagnose(data: bytes) -> Document:
+    """Every line judged by itself: `{lines, readable:[…], unreadable:[…]}`, both bounded.
+
+    A readable line may still be wrong in its place; only a whole replay says what is valid.
+    """
+    readable: list[Document] = []
+    unreadable: list[Document] = []
+    good = bad = number = start = 0
+    while start < len(data):
+        number += 1
+        end = data.find(b"\n", start)
+        whole = end >= 0
+        end = end if whole else len(data)
+        try:
+            if not whole:
+                raise CallboardError("truncated_line", "the last line has no newline")
+            commit = read_line(data[start:end]).commit
+            good += 1
+            if len(readable) < MAX_LISTED:
+                readable.append({"line": number, "byte": start, **_commit(commit)})
+        except CallboardError as error:
+            bad += 1
+            if len(unreadable) < MAX_LISTED:
+                unreadable.append(
+                    {
+                        "line": number,
+                        "byte": start,
+                        "cause": error.code,
+                        "message": error.message[:300],
+                    }
+                )
+        start = end + 1
+    return {
+        "lines": number,
+        "readable_lines": good,
+        "unreadable_lines": bad,
+        "readable": readable,
+        "unreadable": unreadable,
+    }

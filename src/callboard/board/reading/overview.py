@@ -1,0 +1,80 @@
+"""The whole board on one page: columns, shares, who is next and why.
+
+Source: specification 1, §§0, 7.13. A preview by the planner itself; granting decides anew.
+"""
+
+from __future__ import annotations
+
+from callboard.board.reading.columns import COLUMNS, Columns
+from callboard.board.reading.detail import placed_document
+from callboard.board.reading.shares import shares
+from callboard.board.reading.view import Document, View
+from callboard.board.scheduling.competition import Competition, Stop
+
+NEXT = 3
+
+
+def overview(view: View, *, limit: int) -> Document:
+    """`status`: counts of all columns, at most `limit` Work of each, shares and the next three."""
+    projection = view.projection
+    if projection.tip is None:
+        empty = {column: {"count": 0, "works": []} for column in COLUMNS}
+        return {**view.stamp(), "repository": None, "columns": empty, "shares": [], "next": []}
+    columns = Columns(view)
+    placed = columns.all()
+    return {
+        **view.stamp(),
+        "repository": projection.repository,
+        "policy_epoch": projection.policy_epoch,
+        "paused": {
+            "admission": projection.admission_paused,
+            "grants": projection.grants_paused,
+        },
+        "columns": {
+            column: {
+                "count": len(placed[column]),
+                "works": [placed_document(columns, one) for one in placed[column][:limit]],
+            }
+            for column in COLUMNS
+        },
+        "pools": [_load(view, name) for name in sorted(projection.policy.pools)],
+        "shares": shares(view),
+        "next": [_next(columns, view, name) for name in sorted(projection.policy.pools)],
+    }
+
+
+def _load(view: View, pool: str) -> Document:
+    counts = view.projection.pool_state(pool)
+    policy = view.projection.pool(pool)
+    return {
+        "pool": pool,
+        "open_claims": counts.open_claims,
+        "logical_limit": policy.logical_limit,
+        "unreleased_dispatches": counts.unreleased,
+        "native_limit": policy.native_limit,
+    }
+
+
+def _next(columns: Columns, view: View, pool: str) -> Document:
+    """The next three winners, and why there are no more of them where there are fewer."""
+    competition = Competition(view.projection, pool, view.at_ms)
+    found: Document = {"pool": pool, "reason": "selected", "works": []}
+    for _turn in range(NEXT):
+        winner = competition.next()
+        if isinstance(winner, Stop):
+            found["reason"] = winner.reason
+            if winner.limit is not None:
+                found["limit"] = winner.limit
+            break
+        work = winner.state.work
+        found["works"].append(
+            {
+                "name": columns.names.label(work.work_id),
+                "work_id": work.work_id,
+                "priority": work.priority,
+                "fairness_key": work.fairness_key,
+                "basis": list(winner.basis),
+            }
+        )
+        competition.serve(winner)
+    return found

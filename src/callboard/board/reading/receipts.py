@@ -1,0 +1,210 @@
+"""Receipts: what became of one request, as far as the board knows by now.
+
+Source: specification 1, §7.13 (durable-to-human receipt). Derived and bounded; the limiting reason
+is planned again at the prefix the request was decided on, never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from callboard.board.ledger.history import History
+from callboard.board.projection.entities import ClaimState, DispatchState, RequestState
+from callboard.board.projection.state import Projection
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.commit import DispatchNextParameters
+from callboard.board.reading.attempts import launch_status
+from callboard.board.reading.columns import Columns
+from callboard.board.reading.replaying import decision_prefix
+from callboard.board.reading.view import Document, View
+from callboard.board.scheduling.packing import BatchPlan, BatchRequest, plan_batch
+from callboard.errors import CallboardError
+
+CLAIM_BUDGET = "claim_budget_reached"
+
+# Worst first: what is uncertain is never hidden behind what went well (§7.13).
+_WORST_FIRST = (
+    "launch_unresolved",
+    "launch_uncertain",
+    "launch_rejected",
+)
+_BEST_LAST = ("reserved", "started", "bound", "released")
+
+
+def request_of(projection: Projection, request_id: str) -> RequestState:
+    """The accepted request of that id, or `request_unknown`."""
+    known = projection.requests.get(request_id)
+    if known is None:
+        raise CallboardError(
+            "request_unknown",
+            f"the board has no request {request_id[:80]!r}",
+            "a request that was refused, or got nothing, leaves no trace; "
+            "`callboard ledger log` lists those that stand",
+        )
+    return known
+
+
+def receipt(view: View, request: RequestState) -> Document:
+    """The receipt of any accepted request, by its kind."""
+    if request.dispatch_parameters is not None:
+        return grant_receipt(view, request, request.dispatch_parameters)
+    if request.works:
+        return submit_receipt(view, request)
+    return {**view.stamp(), **_head(view.history, request), "status": "committed"}
+
+
+def submit_receipt(view: View, request: RequestState) -> Document:
+    """Which nodes a submission stands for, and where each of them is now."""
+    return {
+        **view.stamp(),
+        **_head(view.history, request),
+        "status": "submitted",
+        "nodes": node_documents(view, request.works),
+    }
+
+
+def node_documents(view: View, work_ids: Iterable[str]) -> list[Document]:
+    """Nodes as a receipt lists them."""
+    columns = Columns(view)
+    found: list[Document] = []
+    for work_id in work_ids:
+        state = view.projection.works[work_id]
+        placed = columns.place(state)
+        found.append(
+            {
+                "work_ref": work_id,
+                "graph_id": state.work.graph_id,
+                "node_key": state.work.node_key,
+                "column": placed.column,
+                "reason": placed.reason,
+            }
+        )
+    return found
+
+
+def grant_receipt(view: View, request: RequestState, asked: DispatchNextParameters) -> Document:
+    """What a dispatch request asked for, got, and what limited it."""
+    projection = view.projection
+    claims = [projection.claims[claim_id] for claim_id in request.claims]
+    groups = {claim.claim.dispatch_id: None for claim in claims}
+    dispatches = [projection.dispatches[dispatch_id] for dispatch_id in groups]
+    partial = len(claims) < asked.max_claims
+    found = {
+        **view.stamp(),
+        **_head(view.history, request),
+        "pool": asked.pool,
+        "requested_claims": asked.max_claims,
+        "granted_claims": len(claims),
+        "requested_dispatches": asked.max_dispatches,
+        "reserved_dispatches": len(dispatches),
+        "bound_dispatches": sum(one.run is not None for one in dispatches),
+        "completed_claims": sum(claim.state == "completed" for claim in claims),
+        "released_dispatches": sum(one.released for one in dispatches),
+        "status": _overall(dispatches, partial),
+        "grant_status": "partial_batch" if partial else "granted",
+        "limiting_reason": CLAIM_BUDGET,
+        "claims": [_claim(view.projection, claim) for claim in claims],
+        "dispatches": [_dispatch(one) for one in dispatches],
+    }
+    if partial:
+        stop = replan(view.history, request, asked).stop
+        found["limiting_reason"] = stop.reason
+        if stop.limit is not None:
+            found["limit"] = stop.limit
+    return found
+
+
+def replan(history: History, request: RequestState, asked: DispatchNextParameters) -> BatchPlan:
+    """The request's batch, planned again where it was decided."""
+    before, commit = decision_prefix(history, request.id)
+    return plan_batch(
+        before,
+        BatchRequest(
+            pool=asked.pool,
+            max_claims=asked.max_claims,
+            max_dispatches=asked.max_dispatches,
+            max_bytes=asked.max_bytes,
+            request_id=request.request_id,
+            commit_id=request.id,
+            observed=sum(isinstance(one, ops.Observation) for one in commit.operations),
+        ),
+        commit.at,
+    )
+
+
+def _head(history: History, request: RequestState) -> Document:
+    ordinal = history.projection.commit_ids[request.id]
+    return {
+        "request_id": request.request_id,
+        "kind": request.kind,
+        "source_commit": history.commit(ordinal).previous,
+        "commit_id": request.id,
+        "policy_epoch": request.policy_epoch,
+        "at": request.at,
+    }
+
+
+def _overall(dispatches: list[DispatchState], partial: bool) -> str:
+    statuses = [launch_status(one) for one in dispatches]
+    for status in _WORST_FIRST:
+        if status in statuses:
+            return status
+    if partial:
+        return "partial_batch"
+    for status in _BEST_LAST:
+        if status in statuses:
+            return "granted" if status == "reserved" else status
+    return "granted"
+
+
+def _claim(projection: Projection, claim: ClaimState) -> Document:
+    work = projection.works[claim.claim.work_id].work
+    return {
+        "claim_ref": claim.claim.claim_id,
+        "work_ref": work.work_id,
+        "node_key": work.node_key,
+        "dispatch_id": claim.claim.dispatch_id,
+        "handle": claim.claim.handle,
+        "finish": claim.state,
+    }
+
+
+def _dispatch(state: DispatchState) -> Document:
+    return {
+        "dispatch_id": state.assignment.dispatch_id,
+        "claim_refs": [member.claim_id for member in state.assignment.claims],
+        "worker_profile": state.assignment.worker_profile,
+        "status": launch_status(state),
+        "run_id": None if state.run is None else state.run.run_id,
+    }
+
+
+def no_write(view: View, request_id: str, reason: str, details: Document) -> Document:
+    """The answer to a request for which nothing was written, with the reason as its status."""
+    return {
+        **view.stamp(),
+        "request_id": request_id,
+        "source_commit": view.projection.tip,
+        "commit_id": None,
+        "policy_epoch": view.projection.policy_epoch,
+        "status": reason,
+        "replayed": False,
+        "details": details,
+    }
+
+
+def no_grant(view: View, asked: DispatchNextParameters, answer: Document) -> Document:
+    """The receipt of a dispatch request that got nothing; `answer` is that of `no_write`."""
+    return {
+        **answer,
+        "kind": "dispatch_next",
+        "pool": asked.pool,
+        "requested_claims": asked.max_claims,
+        "granted_claims": 0,
+        "requested_dispatches": asked.max_dispatches,
+        "reserved_dispatches": 0,
+        "grant_status": "nothing_granted",
+        "limiting_reason": answer["status"],
+        "claims": [],
+        "dispatches": [],
+    }

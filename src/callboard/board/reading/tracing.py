@@ -1,0 +1,122 @@
+"""Traces: every commit that touched a Work, a Claim or a dispatch, in causal order.
+
+Source: specification 1, §7.13. Lines are looked through as bytes first and only those that name
+one of the ids are read again, so a trace costs little more than finding its own commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from callboard.board.ledger.history import History
+from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.commit import QueueCommit
+from callboard.board.protocol.envelope import kind_of
+from callboard.board.reading.attempts import attempts_by_work
+from callboard.board.reading.names import Names
+from callboard.board.reading.view import Document, View
+from callboard.canonical import encode
+
+_FACTS = (
+    "claim_id",
+    "dispatch_id",
+    "handle",
+    "claim_handle",
+    "state",
+    "reason",
+    "disposition",
+    "retry_not_before",
+    "descriptor",
+)
+
+
+def trace_work(view: View, state: WorkState) -> Document:
+    """The trace of a Work with all its Claims and dispatches."""
+    claims = attempts_by_work(view.projection).get(state.work.work_id, [])
+    ids = {state.work.work_id}
+    ids |= {claim.claim.claim_id for claim in claims}
+    ids |= {claim.claim.dispatch_id for claim in claims}
+    name = Names(view.projection).label(state.work.work_id)
+    return _trace(view, {"work_id": state.work.work_id, "name": name}, ids)
+
+
+def trace_claim(view: View, claim: ClaimState) -> Document:
+    """The trace of one Claim and its launch."""
+    ids = {claim.claim.claim_id, claim.claim.dispatch_id}
+    return _trace(view, {"claim_id": claim.claim.claim_id}, ids)
+
+
+def trace_dispatch(view: View, dispatch: DispatchState) -> Document:
+    """The trace of one launch with all its Claims."""
+    ids = {dispatch.assignment.dispatch_id}
+    ids |= {member.claim_id for member in dispatch.assignment.claims}
+    return _trace(view, {"dispatch_id": dispatch.assignment.dispatch_id}, ids)
+
+
+def _trace(view: View, subject: Document, ids: set[str]) -> Document:
+    names = Names(view.projection)
+    found = [
+        _commit(commit, touching, names)
+        for commit in _naming(view.history, ids)
+        if (touching := [one for one in enumerate(commit.operations) if _touches(one[1], ids)])
+    ]
+    return {**view.stamp(), "subject": subject, "commits": found}
+
+
+def _naming(history: History, ids: set[str]) -> Iterable[QueueCommit]:
+    """The commits whose lines hold one of the ids; a line with escapes is always read."""
+    needles = [encode(one)[1:-1] for one in sorted(ids)]
+    for ordinal, span in enumerate(history.spans):
+        data = history.data
+        escaped = data.find(b"\\u", span.start, span.end) >= 0
+        if escaped or any(data.find(needle, span.start, span.end) >= 0 for needle in needles):
+            yield history.commit(ordinal)
+
+
+def _touches(operation: ops.Operation, ids: set[str]) -> bool:
+    """Records about one Claim count by it, so that the others of its dispatch stay out."""
+    names = ("claim_id", "work_id", "dispatch_id")
+    values = [getattr(operation, name, UNSET) for name in names]
+    if values[0] is not UNSET:
+        values.pop()
+    return any(value in ids for value in values)
+
+
+def _commit(
+    commit: QueueCommit, touching: list[tuple[int, ops.Operation]], names: Names
+) -> Document:
+    return {
+        "commit_id": commit.id,
+        "at": commit.at,
+        "kind": kind_of(commit.request),
+        "request_id": commit.request.id,
+        "role": commit.actor.role,
+        "principal": commit.actor.principal,
+        "policy_epoch": commit.policy_epoch,
+        "operations": [_operation(index, one, names) for index, one in touching],
+    }
+
+
+def _operation(index: int, operation: ops.Operation, names: Names) -> Document:
+    found: Document = {"index": index, "kind": str(operation.__struct_config__.tag)}
+    work_id = getattr(operation, "work_id", None)
+    if isinstance(work_id, str):
+        found |= {"work_id": work_id, "name": names.label(work_id)}
+    for name in _FACTS:
+        value: Any = getattr(operation, name, UNSET)
+        if value is not UNSET:
+            found[name] = value
+    run = getattr(operation, "run", UNSET)
+    if run is not UNSET:
+        found["run_id"] = run.run_id
+    elif isinstance(getattr(operation, "run_id", None), str):
+        found["run_id"] = getattr(operation, "run_id", None)
+    evidence = getattr(operation, "evidence", UNSET)
+    if evidence is not UNSET:
+        found["evidence"] = msgspec.to_builtins(evidence)
+    return found

@@ -1,0 +1,61 @@
+"""A view: one validated history, looked at from one time, with where it came from.
+
+Source: specification 1, §7.13; wire-v3 §10 (reads). Every answer carries the view's stamp. It
+must never be taken for authority: a grant is decided anew against the tip it meets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from callboard.board.ledger.history import History
+from callboard.board.projection.state import Projection
+from callboard.errors import CallboardError
+
+Provenance = Literal["live", "snapshot", "staged"]
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A history at `at_ms` (Unix ms); `live` is the branch tip, `snapshot` a file's content."""
+
+    history: History
+    at_ms: int
+    provenance: Provenance = "live"
+
+    @property
+    def projection(self) -> Projection:
+        return self.history.projection
+
+    def with_history(self) -> View:
+        """The view itself, or `queue_missing` where the board has no history yet."""
+        if self.projection.tip is None:
+            raise CallboardError(
+                "queue_missing", "the board has no history yet", "post a first plan: submit FILE"
+            )
+        return self
+
+    def stamp(self) -> Document:
+        """`{tip, evaluated_at_ms, provenance}`; the tip is None before the first commit."""
+        return {
+            "tip": self.projection.tip,
+            "evaluated_at_ms": self.at_ms,
+            "provenance": self.provenance,
+        }
+
+
+def prefix(history: History, ordinal: int) -> History:
+    """The history of the first `ordinal` commits of the chain, read anew."""
+    return History.read(
+        b"".join(history.data[span.start : span.end] for span in history.spans[:ordinal])
+    )
+
+
+def commit_at(projection: Projection, ordinal: int) -> str:
+    """The id of the commit at a place in the chain."""
+    for number, commit_id in enumerate(projection.commit_ids):
+        if number == ordinal:
+            return commit_id
+    raise IndexError(ordinal)

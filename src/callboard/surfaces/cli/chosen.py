@@ -1,0 +1,97 @@
+"""What the person chose for this call: repository, branch, folders, and the form of the answer.
+
+The only module of the program that reads the environment for settings. It opens the board when a
+command first needs it and closes it at the end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from callboard.board.board import Board, Folders
+
+APPLICATION = "callboard"
+NOTHING = 3
+"""Exit status of a normal answer that granted nothing."""
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Chosen:
+    """The options that every command takes, before the verb or after it."""
+
+    repo: str | None = None
+    branch: str | None = None
+    json: bool = False
+
+    @property
+    def folder(self) -> str:
+        """A folder in the repository: what was typed, else the environment's, else here."""
+        return self.repo or os.environ.get("CALLBOARD_REPO") or "."
+
+    def open_board(self) -> Board:
+        """The board of the chosen repository; the caller closes it."""
+        from callboard.board.board import Board
+
+        branch = self.branch or os.environ.get("CALLBOARD_BRANCH") or None
+        return Board.open(self.folder, folders(), branch=branch)
+
+
+def folders() -> Folders:
+    """The user's folders, by the environment or the platform's custom."""
+    from callboard.board.board import Folders
+
+    config = os.environ.get("CALLBOARD_CONFIG_DIR")
+    state = os.environ.get("CALLBOARD_STATE_DIR")
+    if not (config and state):
+        import platformdirs
+
+        config = config or platformdirs.user_config_dir(APPLICATION)
+        state = state or platformdirs.user_state_dir(APPLICATION)
+    return Folders(Path(config).absolute(), Path(state).absolute())
+
+
+def _choose(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    chosen = context.ensure_object(Chosen)
+    if value not in (None, False):
+        setattr(chosen, str(parameter.name), value)
+
+
+def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
+    return click.option(*names, expose_value=False, callback=_choose, **settings)
+
+
+def board_options(command: Command) -> Command:
+    """`--json`, `--repo`, `--branch`."""
+    command = _option("--branch", metavar="NAME", help="The board's branch.")(command)
+    command = _option("--repo", metavar="PATH", help="The repository (default: here).")(command)
+    return json_option(command)
+
+
+def json_option(command: Command) -> Command:
+    """`--json`."""
+    return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
+
+
+request_option = click.option(
+    "--request-id",
+    metavar="ID",
+    help="Name the request: said again, it changes nothing and gives the same answer.",
+)
+
+reason_option = click.option(
+    "--reason", metavar="CODE", required=True, help="Why, as a short code such as not_needed."
+)
+
+
+def board_of(context: click.Context) -> Board:
+    """The chosen board, open until the command ends."""
+    return context.with_resource(context.ensure_object(Chosen).open_board())

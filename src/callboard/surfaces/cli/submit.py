@@ -1,0 +1,84 @@
+"""`callboard submit`: posts a plan and says what became of its nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from callboard.board.board import Board, Part, new_request_id
+from callboard.board.publishing.plan import parse_plan
+from callboard.board.publishing.plan_text import MAX_PLAN_BYTES, read_plan_text
+from callboard.board.publishing.publisher import Accepted
+from callboard.board.reading.receipts import node_documents
+from callboard.surfaces.cli.chosen import board_of, board_options, request_option
+from callboard.surfaces.cli.inputs import read_input
+from callboard.surfaces.cli.render import Block, count, emit
+
+
+@click.command()
+@click.argument("file", metavar="FILE|-")
+@click.option("--split", is_flag=True, help="Post more than 256 nodes, in several requests.")
+@request_option
+@board_options
+@click.pass_context
+def submit(context: click.Context, file: str, split: bool, request_id: str | None) -> None:
+    """Post a plan of tasks, YAML or JSON, from FILE or standard input.
+
+    All of a plan is checked before any of it is written.
+    """
+    plan = parse_plan(read_plan_text(read_input(file, limit_bytes=MAX_PLAN_BYTES, what="plan")))
+    board = board_of(context)
+    identity = request_id or new_request_id()
+    document = _document(board, identity, board.submit(plan, request_id=identity, split=split))
+
+    def text() -> Iterator[Block]:
+        yield from _text(document)
+
+    emit(context, document, text)
+
+
+def _document(board: Board, request_id: str, parts: list[Part]) -> dict[str, Any]:
+    """One answer for all parts: the first one's receipt on top where there is only one."""
+    receipts = [board.receipt(part.outcome, request_id=part.request_id) for part in parts]
+    for part, receipt in zip(parts, receipts, strict=True):
+        if not isinstance(part.outcome, Accepted):
+            works = part.outcome.details.get("works")
+            names = [str(one) for one in works] if isinstance(works, list) else []
+            receipt["nodes"] = node_documents(board.view(), names)
+            receipt["details"] = {}
+    if len(receipts) == 1:
+        return receipts[0]
+    statuses = {receipt["status"] for receipt in receipts}
+    stamp = {name: receipts[-1][name] for name in ("tip", "evaluated_at_ms", "provenance")}
+    return {
+        **stamp,
+        "request_id": request_id,
+        "status": "submitted" if "submitted" in statuses else "already_submitted",
+        "replayed": all(receipt["replayed"] for receipt in receipts),
+        "nodes": [node for receipt in receipts for node in receipt["nodes"]],
+        "parts": [{**receipt, "nodes": len(receipt["nodes"])} for receipt in receipts],
+    }
+
+
+def _text(document: dict[str, Any]) -> Iterator[Block]:
+    nodes = document["nodes"]
+    graphs = sorted({node["graph_id"] for node in nodes})
+    where = f" of graph {graphs[0]}" if len(graphs) == 1 and len(nodes) > 1 else ""
+    if document["status"] == "already_submitted":
+        yield f"nothing new: {count(len(nodes), 'node')}{where} stand on the board already"
+    elif document["replayed"]:
+        yield f"this request stood already: {count(len(nodes), 'node')}{where}"
+    else:
+        yield f"posted {count(len(nodes), 'node')}{where}"
+    columns = Counter(node["column"] for node in nodes)
+    order = ("ready", "waiting", "running", "done", "stuck")
+    yield ", ".join(f"{columns[column]} {column}" for column in order if columns[column])
+    yield f"request {document['request_id']}"
+    if "parts" in document:
+        yield f"in {count(len(document['parts']), 'request')}"
+    elif document["commit_id"]:
+        yield f"commit  {document['commit_id']}"
+    yield "next: callboard run"

@@ -1,0 +1,177 @@
+"""The frame: options before and after the verb, ends and their statuses, nothing that leaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from callboard import __version__
+from callboard.errors import CallboardError
+from callboard.surfaces.cli.main import _VERBS, FAULT, root
+from tests.ambient import ROOT
+from tests.surfaces.cli.conftest import PLAN, Person
+
+PROGRAM = [sys.executable, "-m", "callboard"]
+
+
+def start(person: Person, *words: str, stdin: int | None = None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*PROGRAM, *words],
+        cwd=person.folder,
+        env={**os.environ, **person.environment, "PYTHONPATH": str(ROOT / "src")},
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_the_version_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from callboard.surfaces.cli.main import main\n"
+        "sys.argv = ['callboard', '--version']\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'msgspec', 'rich', 'dulwich', 'psutil', 'sqlite3', 'ruamel', 'asyncio'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [f"callboard {__version__}", "[]"]
+
+
+def test_the_version_comes_quickly(person: Person) -> None:
+    taken = []
+    for _try in range(5):
+        before = time.perf_counter()
+        assert start(person, "--version").communicate(timeout=30)[0]
+        taken.append(time.perf_counter() - before)
+    # The bound is 150 ms on a quiet machine; a test machine is not, so the best try counts.
+    assert min(taken) < 0.3
+
+
+@pytest.mark.parametrize("name", _VERBS)
+def test_every_verb_has_help_and_takes_json(name: str) -> None:
+    command = root.get_command(click.Context(root), name)
+    assert command is not None
+    assert command.help
+    commands = list(command.commands.values()) if isinstance(command, click.Group) else [command]
+    for one in commands:
+        assert one.help, one.name
+        assert "--json" in {option for parameter in one.params for option in parameter.opts}
+
+
+def test_options_stand_before_the_verb_or_after_it(person: Person) -> None:
+    person.submit()
+    before = person.call("--json", "status")
+    after = person.call("status", "--json")
+    assert before.json["tip"] == after.json["tip"]
+    elsewhere = Person(Path("/"), person.folder.parent / "config", person.folder.parent / "state")
+    assert elsewhere.ask("status", "--repo", str(person.folder))["tip"] == after.json["tip"]
+    assert person.ask("status", "--branch", "another")["tip"] is None
+
+
+def test_the_environment_gives_way_to_what_is_typed(person: Person) -> None:
+    person.submit()
+    assert person.ask("status", CALLBOARD_BRANCH="another")["tip"] is None
+    typed = person.ask("status", "--branch", "work-queue", CALLBOARD_BRANCH="another")
+    assert typed["tip"] is not None
+
+
+def test_misuse_ends_with_2_and_says_so_in_json_too(person: Person) -> None:
+    for words in (["statsu"], ["status", "--lim"], ["explain"], ["pause", "all"], ["submit"]):
+        answer = person.call(*words)
+        assert (answer.status, answer.stdout) == (2, "")
+        assert "--help" in answer.stderr
+        said = person.call(*words, "--json")
+        assert said.status == 2
+        assert said.json["error"]["code"] == "usage"
+    assert "Did you mean 'status'?" in person.call("statsu").stderr
+
+
+def test_a_refusal_names_what_was_found_and_what_to_do(person: Person) -> None:
+    person.submit()
+    answer = person.call("show", "inspekt")
+    assert (answer.status, answer.stdout) == (1, "")
+    assert answer.stderr.splitlines()[0] == (
+        "refused: the board has no node 'inspekt'; did you mean 'inspect'?"
+    )
+    assert "next: " in answer.stderr
+    assert "code: work_unknown" in answer.stderr
+    assert person.call("show", "inspekt", "--json").error["code"] == "work_unknown"
+
+
+def test_outside_a_repository(tmp_path: Path) -> None:
+    nowhere = Person(tmp_path, tmp_path / "config", tmp_path / "state")
+    assert nowhere.call("status", "--json").error["code"] == "repository_missing"
+    assert nowhere.ask("whoami")["repository"] is None
+
+
+def test_a_fault_of_ours_ends_with_70_and_tells_no_secret(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_self: object) -> None:
+        raise KeyError("s3cret")
+
+    monkeypatch.setattr("callboard.surfaces.cli.chosen.Chosen.open_board", broken)
+    for words in (["status"], ["status", "--json"]):
+        answer = person.call(*words)
+        assert answer.status == FAULT
+        assert "s3cret" not in answer.stdout + answer.stderr
+        assert "KeyError" in answer.stdout + answer.stderr
+    assert json.loads(answer.stdout)["error"]["code"] == "internal_fault"
+
+
+def test_a_reader_that_goes_away_is_no_error(person: Person) -> None:
+    nodes = "\n".join(f"- {{key: n{n}, payload: {{}}}}" for n in range(250))
+    person.submit(f"graph: g\nnodes:\n{nodes}\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.Popen(
+        [*PROGRAM, "status", "--limit", "250"],
+        cwd=person.folder,
+        env={**os.environ, **person.environment, "PYTHONPATH": str(ROOT / "src")},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    _out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (141, b"")
+
+
+def test_real_processes_agree_with_the_runner(person: Person) -> None:
+    process = start(person, "submit", "-", "--json", stdin=subprocess.PIPE)
+    out, err = process.communicate(PLAN.encode(), timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert json.loads(out)["status"] == "submitted"
+    process = start(person, "show", "nobody", "--json")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, b"")
+    assert json.loads(out)["error"]["code"] == "work_unknown"
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("contention", 4), ("registry_busy", 4), ("ref_locked", 1)]
+)
+def test_losing_every_race_has_a_status_of_its_own(
+    person: Person, monkeypatch: pytest.MonkeyPatch, code: str, status: int
+) -> None:
+    def busy(_self: object) -> None:
+        raise CallboardError(code, "others were faster", "try again")
+
+    monkeypatch.setattr("callboard.surfaces.cli.chosen.Chosen.open_board", busy)
+    answer = person.call("status", "--json")
+    assert answer.status == status
+    assert answer.json["error"]["code"] == code
