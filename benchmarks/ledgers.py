@@ -174,12 +174,19 @@ def ledger_of_bytes(size_bytes: int) -> bytes:
 
 
 def ledger_of_nodes(nodes: int) -> bytes:
-    """A ledger with at least `nodes` Work, all settled but the last plan."""
+    """A ledger with at least `nodes` Work: half settled by runs, half cancelled, one plan open."""
     writer = Writer()
     plans = runs = 0
     while writer.projection.counters.work < nodes:
-        while plans and settle_one(writer, runs):
-            runs += 1
         submit(writer, plans)
         plans += 1
+        for _run in range(NODES_A_PLAN // 2):
+            runs += settle_one(writer, runs)
+        left = [
+            work_id
+            for work_id in writer.projection.requests[f"submit-{plans - 1}"].works
+            if writer.projection.works[work_id].state == "available"
+        ]
+        writer.publish(lifecycle.cancel_work(f"cancel-{plans}", left, "not_needed", PRODUCER))
+    submit(writer, plans)
     return b"".join(writer.lines)

@@ -49,6 +49,9 @@ _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
 }
 
 
+_ENDING = (wire.FinishRequest, wire.ReleaseRequest, wire.CancelClaimRequest)
+
+
 def apply(projection: Projection, line: ReadLine) -> None:
     """Apply one commit as it was read.
 
@@ -89,7 +92,8 @@ def _apply(projection: Projection, line: ReadLine) -> None:
             f"{projection.policy_epoch!r}",
             "read the board again and decide under its policy",
         )
-    refuse_exhausted(projection, context)
+    if isinstance(commit.request, _ENDING):
+        refuse_exhausted(projection, context)
     _check_operation_count(projection, commit)
     check_budget(projection, admission=bool(admitted or claims), operations=commit.operations)
     projection.tip = commit.id
@@ -269,8 +273,10 @@ def _request_state(line: ReadLine, claims: list[ops.Claim]) -> RequestState:
         policy_epoch=commit.policy_epoch,
         at=commit.at,
         claims=tuple(claim.claim_id for claim in claims),
-        works=tuple(
-            operation.work_id for operation in commit.operations if isinstance(operation, ops.Work)
+        works=(
+            tuple(node.work_id for node in parameters.nodes)
+            if isinstance(parameters, wire.SubmitParameters)
+            else ()
         ),
         dispatch_parameters=(
             parameters if isinstance(parameters, wire.DispatchNextParameters) else None

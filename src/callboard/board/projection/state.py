@@ -75,7 +75,10 @@ class PoolState(Kept):
 
 
 class Projection(Kept):
-    """The state after a validated chain; empty before genesis."""
+    """The state after a validated chain; empty before genesis.
+
+    `derived` holds what readers have worked out of the installed policy, until the next one.
+    """
 
     FIELDS = (
         "repository",
@@ -91,6 +94,7 @@ class Projection(Kept):
         "observation_writes",
         "clocks",
         "pools",
+        "derived",
     )
 
     def __init__(self) -> None:
@@ -120,6 +124,7 @@ class Projection(Kept):
         self.by_place: dict[int, str] = {}
         self.clocks: dict[str, PoolClocks] = {}
         self.pools: dict[str, PoolState] = {}
+        self.derived: dict[type, object] = {}
         self.open_dispatches: dict[str, None] = {}
         self.pending_deliveries: dict[str, None] = {}
         self.seen_epochs: dict[str, bool] = {}
@@ -167,6 +172,7 @@ class Projection(Kept):
         self.policy_epoch = epoch
         self.journal.put(self.seen_epochs, epoch, True)
         self.clocks = {}
+        self.derived = {}
         self.pools = {name: PoolState() for name in policy.pools}
 
     def add_work(self, state: WorkState) -> None:

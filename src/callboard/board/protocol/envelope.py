@@ -7,6 +7,7 @@ fingerprint agree.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -99,7 +100,7 @@ def _read_quickly(line: bytes) -> ReadLine | None:
     quick = _decoder.decode(line)
     if canonical.encode_trusted(quick) != line:
         return None
-    if not all(_is_within(operation) for operation in quick.operations):
+    if not _is_bounded(quick.operations, line):
         return None
     raw = bytes(quick.request.parameters)
     request_type = wire.REQUEST_TYPES.get(quick.request.kind)
@@ -152,12 +153,25 @@ _FREE_FORM: dict[type[operations.Operation], str] = {
 }
 _FREE_FORM_DEPTH = 5
 """How deep a free-form value stands in the request's parameters, the deepest of its places."""
+_REPETITIONS = 2
+"""A free-form value stands in an operation and again in the parameters."""
+_CONTROL = re.compile(rb"\\(?:u00|[bfnrt])|\x7f")
 
 
-def _is_within(operation: operations.Operation) -> bool:
-    """Whether the one part of an operation that types leave open keeps the codec's bounds."""
-    name = _FREE_FORM.get(type(operation))
-    return name is None or canonical.within_profile(getattr(operation, name), _FREE_FORM_DEPTH)
+def _is_bounded(found: list[operations.Operation], line: bytes) -> bool:
+    """Whether the parts that types leave open keep the codec's bounds, and no other text of the
+    line holds a control character."""
+    free = [
+        getattr(operation, name)
+        for operation in found
+        if (name := _FREE_FORM.get(type(operation))) is not None
+    ]
+    if not all(canonical.within_profile(value, _FREE_FORM_DEPTH) for value in free):
+        return False
+    if b"\\" not in line and b"\x7f" not in line:
+        return True
+    inside = sum(len(_CONTROL.findall(canonical.encode_trusted(value))) for value in free)
+    return len(_CONTROL.findall(line)) == _REPETITIONS * inside
 
 
 def parse_commit(value: canonical.Json) -> QueueCommit:
@@ -230,9 +244,12 @@ _KINDS_OF: dict[str, frozenset[str]] = {
 _NOT_YET = frozenset({"deployment", "priority", "issue_link", "issue_comment", "checkpoint"})
 
 
+_KIND_NAMES = {request: kind for kind, request in wire.REQUEST_TYPES.items()}
+
+
 def kind_of(request: wire.Request) -> str:
     """The request's kind, which is its tag."""
-    return str(request.__struct_config__.tag)
+    return _KIND_NAMES[type(request)]
 
 
 def check(commit: QueueCommit, parameters: bytes) -> None:

@@ -16,12 +16,15 @@ MAX_IDENTITY_BYTES = 256
 MAX_FAIRNESS_KEY_BYTES = 128
 MAX_DURATION_MS = 3_600_000
 
-_NO_CONTROL = r"\A[^\x00-\x1f\x7f]*\Z"
 
-
-def _text(minimum: int, maximum: int, pattern: str = _NO_CONTROL) -> Meta:
+def _text(minimum: int, maximum: int, pattern: str | None = None) -> Meta:
+    """Text without control characters. That and the bound in bytes are not msgspec's to check:
+    `validate.py` does, or the reader of a whole line for all of its text at once."""
     return Meta(
-        min_length=minimum, max_length=maximum, pattern=pattern, extra={"utf8_bytes": maximum}
+        min_length=minimum,
+        max_length=maximum,
+        pattern=pattern,
+        extra={"utf8_bytes": maximum, "no_control": True},
     )
 
 

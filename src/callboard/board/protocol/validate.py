@@ -21,6 +21,7 @@ from callboard.errors import CallboardError
 T = TypeVar("T")
 
 MAX_FAULTS = 100
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 _Checker = Callable[[Any, str, "list[Fault]"], None]
 
 
@@ -94,15 +95,20 @@ def _compile(info: inspect.Type) -> _Checker:
 
 def _compile_metadata(info: inspect.Metadata) -> _Checker:
     inner = _compile(info.type)
-    limit = (info.extra or {}).get("utf8_bytes")
-    if limit is None:
+    extra = info.extra or {}
+    if "utf8_bytes" not in extra:
         return inner
+    limit: int = extra["utf8_bytes"]
 
     def check(value: Any, pointer: str, faults: list[Fault]) -> None:
-        if isinstance(value, str) and len(value.encode("utf-8", "surrogatepass")) > limit:
+        if isinstance(value, str):
             size = len(value.encode("utf-8", "surrogatepass"))
-            faults.append(Fault(pointer, f"{size} UTF-8 bytes, at most {limit} are allowed"))
-            return
+            if size > limit:
+                faults.append(Fault(pointer, f"{size} UTF-8 bytes, at most {limit} are allowed"))
+                return
+            if _CONTROL.search(value):
+                faults.append(Fault(pointer, f"{show(value)} holds a control character"))
+                return
         inner(value, pointer, faults)
 
     return check

@@ -39,16 +39,29 @@ class Contest:
         for sibling in self._eligible - clock.active:
             entry = clock.v + strides.of(sibling)
             self._passes[sibling] = max(self._passes.get(sibling, 0), entry)
-        self._heap = [(self._passes[sibling], sibling) for sibling in self._eligible]
-        heapq.heapify(self._heap)
+        self._leader: tuple[str, int] | None = None
+        self._heap: list[tuple[int, str]] | None = None
+
+    @property
+    def size(self) -> int:
+        """How many siblings compete."""
+        return len(self._eligible)
 
     def leader(self) -> tuple[str, int] | None:
         """The next sibling and its pass, without serving it."""
-        while self._heap and self._heap[0][1] not in self._eligible:
-            heapq.heappop(self._heap)
-        if not self._heap:
-            return None
-        passing, sibling = self._heap[0]
+        if self._leader is None and self._eligible:
+            self._leader = self._scan() if self._heap is None else self._top(self._heap)
+        return self._leader
+
+    def _scan(self) -> tuple[str, int]:
+        """The first leader; most contests end with it, so no heap is made before."""
+        least = min(map(self._passes.__getitem__, self._eligible))
+        return min(name for name in self._eligible if self._passes[name] == least), least
+
+    def _top(self, heap: list[tuple[int, str]]) -> tuple[str, int]:
+        while heap[0][1] not in self._eligible:
+            heapq.heappop(heap)
+        passing, sibling = heap[0]
         return sibling, passing
 
     def serve(self) -> None:
@@ -59,19 +72,20 @@ class Contest:
         sibling, passing = leader
         self._v = passing
         self._passes[sibling] = passing + self._strides.of(sibling)
-        heapq.heapreplace(self._heap, (self._passes[sibling], sibling))
+        if self._heap is None:
+            self._heap = [(self._passes[name], name) for name in self._eligible]
+            heapq.heapify(self._heap)
+        else:
+            heapq.heapreplace(self._heap, (self._passes[sibling], sibling))
+        self._leader = None
         self._departed.clear()
-
-    @property
-    def size(self) -> int:
-        """How many siblings compete."""
-        return len(self._eligible)
 
     def withdraw(self, sibling: str) -> None:
         """Take out a sibling that the last grant made ineligible."""
         if sibling in self._eligible:
             self._eligible.discard(sibling)
             self._departed.add(sibling)
+            self._leader = None
 
     def standing(self) -> list[tuple[str, int]]:
         """The competing siblings with their passes, best first; for explanations."""

@@ -7,6 +7,7 @@ never copies the frontier and never lets packing change the competition.
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from callboard.board.projection.entities import Clock, PoolClocks, WorkState
@@ -59,7 +60,9 @@ class Competition:
         self._bound: dict[int, list[str]] = {}
         for place, state in frontier.gated.items():
             self._let_in_gated(place, state)
+        self._names = self._competing_names()
         self._cursors: dict[tuple[int, str], int] = {}
+        self._spent: dict[int, int] = {}
         self._merged: dict[tuple[int, str], Bucket] = {}
         self._granted = 0
         self._granted_by_key: dict[str, int] = {}
@@ -68,7 +71,7 @@ class Competition:
         self._key_contests: dict[int, Contest] = {}
         self._served: set[int] = set()
         self._strict = self._policy.mode == "strict-priority"
-        self._key_strides = Strides(self._policy.accounting_weights)
+        self._strides = _strides(projection)
 
     def _let_in_gated(self, place: int, state: WorkState) -> None:
         if state.retry_not_before > self._at:
@@ -86,12 +89,11 @@ class Competition:
             return Stop("grants_paused")
         if self._counts.available <= self._granted:
             return Stop("no_work")
-        candidates = self._slots()
-        if not candidates:
+        if not any(self._has_left(priority) for priority in self._names):
             return Stop("no_eligible_work")
         if self._counts.open_claims + self._granted >= self._pool.logical_limit:
             return Stop("capacity_blocked", "logical")
-        classes = self._eligible_classes()
+        classes = sorted(filter(self._has_leader, self._names))
         if not classes:
             return Stop("capacity_blocked", "account")
         priority, class_pass = self._leading_class(classes)
@@ -113,18 +115,21 @@ class Competition:
             return ("fifo_default",)
         return ("priority_class" if self._strict else "weighted_class", "weighted_key")
 
-    def _slots(self) -> list[int]:
-        """Priorities with Work that only capacity could still hold back."""
-        found = [
-            priority
-            for priority, keys in self._buckets.items()
-            if any(self._left(priority, key) for key in keys)
-        ]
-        found.extend(priority for priority, key in self._gated if self._left(priority, key))
-        return found
+    def _competing_names(self) -> Mapping[int, Collection[str]]:
+        """The keys with ready Work, per class; the frontier's own where no gate is open."""
+        if not self._gated:
+            return self._buckets
+        names: dict[int, Collection[str]] = dict(self._buckets)
+        for priority, key in self._gated:
+            names[priority] = {*names.get(priority, ()), key}
+        return names
 
-    def _left(self, priority: int, key: str) -> bool:
-        return len(self._bucket(priority, key)) > self._cursors.get((priority, key), 0)
+    def _has_left(self, priority: int) -> bool:
+        """Whether the class has Work that only capacity could still hold back."""
+        return len(self._names[priority]) > self._spent.get(priority, 0)
+
+    def _left(self, priority: int, key: str) -> int:
+        return len(self._bucket(priority, key)) - self._cursors.get((priority, key), 0)
 
     def _bucket(self, priority: int, key: str) -> Bucket:
         slot = (priority, key)
@@ -136,44 +141,35 @@ class Competition:
             merged = self._merged[slot] = sorted([*plain, *self._gated[slot]])
         return merged
 
-    def _competes(self, priority: int, key: str) -> bool:
+    def _is_capped(self, key: str) -> bool:
         cap = self._pool.per_account_limit
-        if isinstance(cap, int):
-            outstanding = self._counts.open_by_key.get(key, 0) + self._granted_by_key.get(key, 0)
-            if outstanding >= cap:
-                return False
-        return self._left(priority, key)
+        if not isinstance(cap, int):
+            return False
+        outstanding = self._counts.open_by_key.get(key, 0) + self._granted_by_key.get(key, 0)
+        return outstanding >= cap
 
     def _keys(self, priority: int) -> list[str]:
-        names = dict.fromkeys(self._buckets.get(priority, {}))
-        names.update(dict.fromkeys(key for one, key in self._gated if one == priority))
-        return [key for key in names if self._competes(priority, key)]
+        """The keys that compete in a class."""
+        return [
+            key
+            for key in self._names[priority]
+            if self._left(priority, key) and not self._is_capped(key)
+        ]
 
-    def _eligible_classes(self) -> list[int]:
-        priorities = set(self._buckets) | {priority for priority, _key in self._gated}
-        return sorted(
-            priority
-            for priority in priorities
-            if (
-                self._key_contests[priority].leader() is not None
-                if priority in self._key_contests
-                else self._any_key(priority)
-            )
-        )
-
-    def _any_key(self, priority: int) -> bool:
-        if any(self._competes(priority, key) for key in self._buckets.get(priority, ())):
-            return True
-        return any(one == priority and self._competes(one, key) for one, key in self._gated)
+    def _has_leader(self, priority: int) -> bool:
+        contest = self._key_contests.get(priority)
+        if contest is not None:
+            return contest.leader() is not None
+        if not isinstance(self._pool.per_account_limit, int):
+            return self._has_left(priority)
+        return bool(self._keys(priority))
 
     def _leading_class(self, classes: list[int]) -> tuple[int, int | None]:
         if self._strict:
             return classes[0], None
         if self._class_contest is None:
-            weights = {str(n): w for n, w in enumerate(self._policy.class_weights, start=1)}
-            self._class_contest = Contest(
-                self._clocks.classes, Strides(weights), [str(priority) for priority in classes]
-            )
+            names = [str(priority) for priority in classes]
+            self._class_contest = Contest(self._clocks.classes, self._strides.classes, names)
         leader = self._class_contest.leader()
         assert leader is not None
         return int(leader[0]), leader[1]
@@ -182,7 +178,7 @@ class Competition:
         contest = self._key_contests.get(priority)
         if contest is None:
             clock = self._clocks.keys.get(priority, Clock())
-            contest = Contest(clock, self._key_strides, self._keys(priority))
+            contest = Contest(clock, self._strides.keys, self._keys(priority))
             self._key_contests[priority] = contest
         return contest
 
@@ -197,17 +193,22 @@ class Competition:
         self._cursors[slot] = self._cursors.get(slot, 0) + 1
         self._granted += 1
         self._granted_by_key[key] = self._granted_by_key.get(key, 0) + 1
-        for other, contest in self._key_contests.items():
-            if not self._competes(other, key):
-                contest.withdraw(key)
-        if self._class_contest is not None:
-            for other in (1, 2, 3, 4, 5):
-                if not self._has_leader(other):
-                    self._class_contest.withdraw(str(other))
+        self._withdraw(priority, key)
 
-    def _has_leader(self, priority: int) -> bool:
-        contest = self._key_contests.get(priority)
-        return self._any_key(priority) if contest is None else contest.leader() is not None
+    def _withdraw(self, priority: int, key: str) -> None:
+        """Take out what the last grant has used up: the key, and classes left without one."""
+        spent = not self._left(priority, key)
+        capped = self._is_capped(key)
+        if spent:
+            self._spent[priority] = self._spent.get(priority, 0) + 1
+            self._key_contests[priority].withdraw(key)
+        if capped:
+            for contest in self._key_contests.values():
+                contest.withdraw(key)
+        if self._class_contest is not None and (spent or capped):
+            for one in self._names:
+                if not self._has_leader(one):
+                    self._class_contest.withdraw(str(one))
 
     def standing(self) -> dict[str, list[tuple[str, int]]]:
         """Passes of the classes and, per touched class, of its keys; for explanations."""
@@ -218,13 +219,10 @@ class Competition:
 
     def eligible(self) -> dict[int, dict[str, int]]:
         """How much Work competes now, per class and key; for explanations."""
-        found: dict[int, dict[str, int]] = {}
-        for priority in self._eligible_classes():
-            found[priority] = {
-                key: len(self._bucket(priority, key)) - self._cursors.get((priority, key), 0)
-                for key in sorted(self._keys(priority))
-            }
-        return found
+        return {
+            priority: {key: self._left(priority, key) for key in sorted(self._keys(priority))}
+            for priority in sorted(filter(self._has_leader, self._names))
+        }
 
     def clocks(self) -> PoolClocks:
         """The pool's clocks after the served winners; untouched sets keep theirs."""
@@ -235,3 +233,21 @@ class Competition:
         if self._class_contest is not None and self._served:
             classes = self._class_contest.clock()
         return PoolClocks(classes, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _EpochStrides:
+    classes: Strides
+    keys: Strides
+
+
+def _strides(projection: Projection) -> _EpochStrides:
+    """The strides of the installed policy, worked out once an epoch."""
+    known = projection.derived.get(_EpochStrides)
+    if isinstance(known, _EpochStrides):
+        return known
+    policy = projection.policy
+    weights = {str(number): weight for number, weight in enumerate(policy.class_weights, start=1)}
+    made = _EpochStrides(Strides(weights), Strides(policy.accounting_weights))
+    projection.derived[_EpochStrides] = made
+    return made
