@@ -162,6 +162,7 @@ MEANINGS = {
     "repository_unwritable": "the repository cannot be written",
     "request_conflict": "the request id already stands for another request",
     "request_duplicate": "a request is committed twice",
+    "reason_invalid": "a reason is not a short code",
     "request_id_invalid": "a request id is not a plain name",
     "request_unknown": "there is no such request",
     "resource_limit": "something is larger, longer or deeper than is read",

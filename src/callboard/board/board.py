@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from callboard.board.execution.principal import read_principal
+from callboard.board.execution.run_folder import RunFolder
 from callboard.board.execution.site import Folders, Site
 from callboard.board.ledger.history import History
+from callboard.board.outputs.deliverable import check_deliverable
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Work
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
-from callboard.board.protocol.validate import refuse
+from callboard.board.protocol.scalars import ReasonCode
+from callboard.board.protocol.validate import faults_of, refuse, show
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.bootstrap import DEFAULT_POOL, propose_policy
 from callboard.board.publishing.config import (
@@ -149,7 +152,8 @@ class Board:
         return commit
 
     def _verify_routes(self, policy: PolicyDocument, works: list[Work]) -> None:
-        """Refuse Work whose worker recipe is not where its profile pins it (§7.1)."""
+        """Refuse Work whose pinned recipe is not there, or could not deliver it (§7.1)."""
+        recipes: dict[tuple[str, str], Recipe] = {}
         for pool_name, profile_name in sorted({(w.pool, w.worker_profile) for w in works}):
             profile = policy.pools[pool_name].profiles[profile_name]
             data = None
@@ -168,7 +172,16 @@ class Board:
                     "fetch that commit, or choose another profile",
                     {"pool": pool_name, "profile": profile_name, "ref": profile.ref},
                 )
-            parse_recipe(data, name=profile_name)
+            recipes[pool_name, profile_name] = parse_recipe(data, name=profile_name)
+        for work in works:
+            outputs = recipes[work.pool, work.worker_profile].outputs
+            declared = {rule.type: (rule.min, rule.max) for rule in outputs}
+            check_deliverable(self.site.repository, work, declared)
+
+    def run_folder(self, run_id: str) -> Path | None:
+        """Where this host keeps a run's logs and report, if it does."""
+        folder = RunFolder.of(self.site.folders.state, run_id).root
+        return folder if folder.is_dir() else None
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -364,6 +377,7 @@ class Board:
         self, work_ids: list[str], *, reason: str, request_id: str | None = None
     ) -> Accepted | Nothing:
         """End Work for good; its successors stay blocked until they are cancelled too."""
+        _check_reason(reason)
         actor = self.site.actor("producer")
         return self._publish(
             lifecycle.cancel_work(_checked_request(request_id), work_ids, reason, actor)
@@ -373,6 +387,7 @@ class Board:
         self, what: Pause, paused: bool, *, reason: str, request_id: str | None = None
     ) -> Accepted | Nothing:
         """Pause or resume the admission of Work or the granting of Claims."""
+        _check_reason(reason)
         actor = self.site.actor("administrator")
         name: Literal["admission_paused", "grants_paused"] = (
             "admission_paused" if what == "admission" else "grants_paused"
@@ -392,6 +407,15 @@ def _checked_request(request_id: str | None, make: Callable[[], str] = new_reque
     if faults:
         raise refuse("request_id_invalid", "request id", faults, "give a plain name")
     return request_id
+
+
+def _check_reason(reason: str) -> None:
+    if faults_of(ReasonCode, reason):
+        raise CallboardError(
+            "reason_invalid",
+            f"{show(reason)} is no reason code",
+            "1 to 128 letters, digits, '_', '.', ':' and '-', such as not_needed",
+        )
 
 
 def _without_effect(settings: Settings) -> list[Document]:

@@ -86,7 +86,15 @@ def test_status_shows_columns_reasons_and_who_is_next(person: Person) -> None:
     assert any(line.split() == ["inspect", "3", "-", "ready"] for line in lines)
     assert any("dependency_wait: review <- code <- inspect" in line for line in lines)
     assert "1. inspect  (fifo_default)" in lines
-    assert "then: no_eligible_work" in lines
+    assert not any(line.startswith("nobody now") for line in lines)
+
+
+def test_the_line_is_shown_although_a_pause_lets_nobody_go(person: Person) -> None:
+    person.submit()
+    person.done("pause", "grants", "--reason", "maintenance")
+    lines = person.done("status").stdout.splitlines()
+    assert "1. inspect  (fifo_default)" in lines
+    assert "nobody now: grants_paused" in lines
 
 
 def test_what_is_stuck_says_why_and_what_to_type(person: Person) -> None:

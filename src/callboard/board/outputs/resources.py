@@ -71,12 +71,13 @@ def check_target(
         raise _denied(target, f"the Work is about {subject.repository}")
     if SCOPE_FIELD not in payload:
         return
-    scope = _parse(payload[SCOPE_FIELD])
+    scope = parse_scope(payload[SCOPE_FIELD])
     if not any(selector.matches(target) for selector in scope.resources):
         raise _denied(target, f"none of the Work's {len(scope.resources)} resources names it")
 
 
-def _parse(value: object) -> ResourceScope:
+def parse_scope(value: object) -> ResourceScope:
+    """A payload's resource scope, or `scope_invalid`."""
     scope = parse(ResourceScope, value, what="resource scope", code="scope_invalid")
     if len(set(map(repr, scope.resources))) != len(scope.resources):
         raise CallboardError(

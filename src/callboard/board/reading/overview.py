@@ -56,15 +56,21 @@ def _load(view: View, pool: str) -> Document:
 
 
 def _next(columns: Columns, view: View, pool: str) -> Document:
-    """The next three winners, and why there are no more of them where there are fewer."""
-    competition = Competition(view.projection, pool, view.at_ms)
+    """The next three in line, and what a grant asked for now would say.
+
+    `reason` is `selected` where one could be granted now; the line is shown even where a pause or
+    a full pool lets nobody go.
+    """
+    present = Competition(view.projection, pool, view.at_ms).next()
     found: Document = {"pool": pool, "reason": "selected", "works": []}
+    if isinstance(present, Stop):
+        found["reason"] = present.reason
+        if present.limit is not None:
+            found["limit"] = present.limit
+    competition = Competition(view.projection, pool, view.at_ms, preview=True)
     for _turn in range(NEXT):
         winner = competition.next()
         if isinstance(winner, Stop):
-            found["reason"] = winner.reason
-            if winner.limit is not None:
-                found["limit"] = winner.limit
             break
         work = winner.state.work
         found["works"].append(

@@ -45,11 +45,18 @@ class Winner:
 
 
 class Competition:
-    """The eligible Work of a pool at `at`, served one admitted winner after the other."""
+    """The eligible Work of a pool at `at`, served one admitted winner after the other.
 
-    def __init__(self, projection: Projection, pool: str, at: int) -> None:
+    A `preview` says who would be next if grants were not paused and a slot were free; what it
+    yields is for people and is never granted.
+    """
+
+    def __init__(
+        self, projection: Projection, pool: str, at: int, *, preview: bool = False
+    ) -> None:
         self._projection = projection
         self._at = at
+        self._preview = preview
         self._policy = projection.policy
         self._pool = projection.pool(pool)
         self._counts = projection.pool_state(pool)
@@ -85,13 +92,14 @@ class Competition:
 
     def next(self) -> Winner | Stop:
         """The next winner, or why there is none; changes nothing."""
-        if self._projection.grants_paused:
+        if self._projection.grants_paused and not self._preview:
             return Stop("grants_paused")
         if self._counts.available <= self._granted:
             return Stop("no_work")
         if not any(self._has_left(priority) for priority in self._names):
             return Stop("no_eligible_work")
-        if self._counts.open_claims + self._granted >= self._pool.logical_limit:
+        full = self._counts.open_claims + self._granted >= self._pool.logical_limit
+        if full and not self._preview:
             return Stop("capacity_blocked", "logical")
         classes = sorted(filter(self._has_leader, self._names))
         if not classes:

@@ -19,6 +19,7 @@ import click
 from callboard.board.board import Accepted, Board, new_request_id
 from callboard.board.protocol.commit import DispatchNextParameters
 from callboard.board.protocol.policy import CEILINGS
+from callboard.board.reading.overview import overview
 from callboard.board.reading.receipts import no_grant
 from callboard.surfaces.cli.chosen import (
     NOTHING,
@@ -28,6 +29,7 @@ from callboard.surfaces.cli.chosen import (
     request_option,
 )
 from callboard.surfaces.cli.render import Block, bad, count, emit, local_time, write_text
+from callboard.surfaces.cli.status import reason_text
 from callboard.surfaces.cli.watch import Watch, watching
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 TERMINATED = 143
 DEFAULT_WORKERS = 4
+MAX_STUCK = 100
 
 _pool = click.option("--pool", metavar="NAME", help="The pool (default: the board's only one).")
 
@@ -160,7 +163,9 @@ def run(
             stop=stop,
             on_event=on_event,
         )
-    document = {**board.view().stamp(), **summary.document()}
+    view_at_end = board.view()
+    stuck = overview(view_at_end, limit=MAX_STUCK)["columns"]["stuck"]
+    document = {**view_at_end.stamp(), **summary.document(), "stuck": stuck}
     emit(context, document, lambda: _summary(document))
     if signals:
         context.exit(TERMINATED if signals[0] == signal.SIGTERM else INTERRUPTED)
@@ -187,10 +192,10 @@ def _summary(document: dict[str, Any]) -> Iterator[Block]:
     facts = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
     yield f"{document['reason']}: {facts or 'nothing happened'}"
     stuck = document["stuck"]
-    if stuck:
-        yield bad(f"{count(len(stuck), 'node')} left on the board")
-        for one in stuck[:10]:
-            yield f"  {one['node_key']}: {one['reason']}"
+    if stuck["count"]:
+        yield bad(f"{count(stuck['count'], 'node')} stuck")
+        for one in stuck["works"][:10]:
+            yield f"  {one['name']}: {reason_text(one)}"
         yield "next: callboard status"
 
 

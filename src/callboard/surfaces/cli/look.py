@@ -41,6 +41,11 @@ def show(context: click.Context, node: str) -> None:
     """Show one node in full. NODE is its key, graph:key, its Work id or the start of one."""
     view = _view(context)
     document = detail(view, find_work(view.projection, node))
+    board = board_of(context)
+    for claim in document["claims"]:
+        folder = board.run_folder(claim["run_id"]) if "run_id" in claim else None
+        if folder is not None:
+            claim["run_folder"] = str(folder)
     emit(context, document, lambda: _show_text(document))
 
 
@@ -85,6 +90,8 @@ def _claim_text(claim: dict[str, Any]) -> Iterator[Block]:
         f"          {claim['state']}{ended}, granted {local_time(claim['granted_at'])}, "
         f"launch {claim['launch']}{run}"
     )
+    if "run_folder" in claim:
+        yield f"          logs in {claim['run_folder']}"
 
 
 def _stamp(document: dict[str, Any]) -> Iterator[Block]:

@@ -178,4 +178,4 @@ def _next(document: dict[str, Any]) -> Iterator[Block]:
             yield f"{number}. {one['name']}  ({', '.join(one['basis'])})"
         if pool["reason"] != "selected":
             limit = f" ({pool['limit']} limit)" if "limit" in pool else ""
-            yield f"{'then' if pool['works'] else 'nobody'}: {pool['reason']}{limit}"
+            yield f"nobody now: {pool['reason']}{limit}"

@@ -1,0 +1,105 @@
+"""Work that could never be delivered is refused before it is admitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callboard.board.outputs.deliverable import check_deliverable
+from callboard.board.protocol import identities
+from callboard.board.protocol.operations import Payload, Work
+from callboard.board.storage.repository import Repository
+from callboard.errors import CallboardError
+from tests.board.execution.repositories import git, repository
+
+RECIPE = {"artifact": (0, 128), "patch": (0, 1)}
+
+
+def work(contract: object, **payload: object) -> Work:
+    body: Payload = {"effect_contract": contract, **payload}
+    return Work(
+        work_id=identities.work_id("g", "n"),
+        graph_id="g",
+        node_key="n",
+        pool="default",
+        priority=3,
+        fairness_key="",
+        worker_profile="default",
+        batch_trust_domain="default",
+        payload=body,
+        depends_on=[],
+        enqueued=1,
+    )
+
+
+def one(output_type: str, least: int = 1, most: int = 1, **more: object) -> Payload:
+    return {"version": 1, "outputs": [{"type": output_type, "min": least, "max": most, **more}]}
+
+
+@pytest.mark.parametrize(
+    ("contract", "more"),
+    [
+        ({"kind": "none"}, {}),
+        (one("patch"), {}),
+        (one("artifact", 3, 128), {}),
+        (one("artifact", 0, 1), {"resource_scope": {"version": 1, "resources": []}}),
+    ],
+)
+def test_what_the_recipe_can_deliver_is_taken(
+    tmp_path: Path, contract: Payload, more: Payload
+) -> None:
+    with Repository.discover(repository(tmp_path / "r")) as opened:
+        check_deliverable(opened, work(contract, **more), RECIPE)
+
+
+@pytest.mark.parametrize(
+    ("contract", "recipe", "code", "found"),
+    [
+        (one("patch"), {"artifact": (0, 1)}, "output_not_declared", "patch"),
+        (one("artifact", 3, 5), {"artifact": (0, 2)}, "output_limit", "3"),
+        (one("patch", 2, 2), RECIPE, "output_limit", "2"),
+        (one("issue"), {"issue": (0, 1)}, "output_not_declared", "issue"),
+        (one("artifact", 0, 1), {"artifact": (2, 3)}, "output_missing", "1 of 2"),
+        (
+            one("artifact", verification={"verifier_id": "v.1", "expected": {}}),
+            RECIPE,
+            "verifier_unknown",
+            "v.1",
+        ),
+        ({"version": 2, "outputs": []}, RECIPE, "contract_invalid", "2"),
+    ],
+)
+def test_what_it_cannot_deliver_is_refused(
+    tmp_path: Path, contract: Payload, recipe: dict[str, tuple[int, int]], code: str, found: str
+) -> None:
+    with (
+        Repository.discover(repository(tmp_path / "r")) as opened,
+        pytest.raises(CallboardError) as refusal,
+    ):
+        check_deliverable(opened, work(contract), recipe)
+    assert refusal.value.code == code
+    assert found in refusal.value.message
+    assert refusal.value.hint
+
+
+def test_a_malformed_resource_scope_is_refused(tmp_path: Path) -> None:
+    with (
+        Repository.discover(repository(tmp_path / "r")) as opened,
+        pytest.raises(CallboardError) as refusal,
+    ):
+        check_deliverable(opened, work({"kind": "none"}, resource_scope={"version": 1}), RECIPE)
+    assert refusal.value.code == "scope_invalid"
+
+
+def test_a_branch_in_the_way_of_patches_is_named_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    folder = repository(tmp_path / "r")
+    git("branch", "callboard", cwd=folder)
+    with Repository.discover(folder) as opened:
+        with pytest.raises(CallboardError) as refusal:
+            check_deliverable(opened, work(one("patch")), RECIPE)
+        assert refusal.value.code == "ref_conflict"
+        assert refusal.value.details["found"] == "refs/heads/callboard"
+        check_deliverable(opened, work(one("artifact")), RECIPE)
