@@ -46,6 +46,9 @@ class History:
     """A validated ledger: its bytes, its projection, and where each commit stands."""
 
     def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
         self.data = b""
         self.projection = Projection()
         self.spans: list[Span] = []
@@ -61,13 +64,16 @@ class History:
     def continued(self, data: bytes) -> History:
         """The history of `data`: this one extended where it is a prefix, else read cold.
 
-        A refusal leaves this history as it was only for a cold read; after a refused extension
-        the caller drops it.
+        A refused extension leaves this history empty, never half extended.
         """
         if data == self.data:
             return self
         if self.data and data.startswith(self.data):
-            self._extend(data)
+            try:
+                self._extend(data)
+            except BaseException:
+                self._clear()
+                raise
             return self
         return History.read(data)
 
@@ -111,7 +117,7 @@ class History:
             if rival is None:
                 by_previous[line.commit.previous] = line
             elif rival.read.plain != line.read.plain:
-                raise _broken("fork", line, f"{rival.commit.id!r} and {line.commit.id!r} follow")
+                raise _rivals(rival, line)
         while self.projection.tip in by_previous:
             self._apply(by_previous.pop(self.projection.tip), data)
         for line in by_previous.values():
@@ -150,6 +156,15 @@ class History:
             seen.add(line.commit.id)
             line = by_id[line.commit.previous]
         return line
+
+
+def _rivals(first: Line, second: Line) -> CallboardError:
+    previous = second.commit.previous
+    if first.commit.id == second.commit.id:
+        return _broken("commit_conflict", second, f"line {first.number} has the same id")
+    if previous is None:
+        return _broken("second_root", second, f"{first.commit.id!r} is a root already")
+    return _broken("fork", second, f"{first.commit.id!r} already follows {previous!r}")
 
 
 def _broken(cause: str, line: Line, what: str) -> CallboardError:

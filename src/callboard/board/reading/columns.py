@@ -100,6 +100,8 @@ class Columns:
         found: Document = {}
         if obstacle.path:
             found["path"] = self.names.path(obstacle.path)
+            if obstacle.path_length > len(obstacle.path):
+                found["path_length"] = obstacle.path_length
             found["cause"] = self.names.label(obstacle.path[-1])
         if obstacle.until_ms is not None:
             found["until_ms"] = obstacle.until_ms

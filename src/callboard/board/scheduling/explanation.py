@@ -17,12 +17,20 @@ READY = "ready"
 _FINAL_REASONS = ("dependency_failed", "dependency_delivery_failed")
 
 
+MAX_PATH = 20
+
+
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """One thing in the way; `path` leads from the Work to the ancestor at fault."""
+    """One thing in the way.
+
+    `path` leads from the Work to the ancestor at fault, by Work ids; of a path of more than
+    `MAX_PATH` steps the first ones and the last are given, `path_length` is that of the whole.
+    """
 
     reason: str
     path: tuple[str, ...] = ()
+    path_length: int = 0
     until_ms: int | None = None
     limit: str | None = None
     found: str | None = None
@@ -36,13 +44,41 @@ class Standing:
     obstacles: tuple[Obstacle, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What a Work does to its successors, and because of which of its own predecessors."""
+
+    reason: str
+    work_id: str
+    cause: _Fate | None
+    origin: str
+    length: int
+
+    @classmethod
+    def of(cls, reason: str, work_id: str, cause: _Fate | None = None) -> _Fate:
+        if cause is None:
+            return cls(reason, work_id, None, work_id, 1)
+        return cls(reason, work_id, cause, cause.origin, cause.length + 1)
+
+    def obstacle(self, work_id: str) -> Obstacle:
+        """The obstacle this is to the successor `work_id`."""
+        path = [work_id]
+        step: _Fate | None = self
+        while step is not None and len(path) < MAX_PATH:
+            path.append(step.work_id)
+            step = step.cause
+        if step is not None:
+            path[-1] = self.origin
+        return Obstacle(self.reason, tuple(path), self.length + 1)
+
+
 @dataclass(slots=True)
 class Explainer:
     """Explains Work of one projection at one time; shared ancestors are walked once."""
 
     projection: Projection
     at: int
-    _fates: dict[str, Obstacle | None] = field(default_factory=dict)
+    _fates: dict[str, _Fate | None] = field(default_factory=dict)
 
     def standing(self, work_id: str) -> Standing:
         """Why the Work has not been granted, or that it is ready or no longer waiting."""
@@ -89,13 +125,12 @@ class Explainer:
             return found
         for dependency in state.work.depends_on:
             if isinstance(dependency, WorkDependency):
-                obstacle = self._fate(dependency.work_id)
-                if obstacle is not None:
-                    path = (state.work.work_id, *obstacle.path)
-                    found.append(Obstacle(obstacle.reason, path))
+                fate = self._fate(dependency.work_id)
+                if fate is not None:
+                    found.append(fate.obstacle(state.work.work_id))
         return sorted(found, key=_finality)
 
-    def _fate(self, work_id: str) -> Obstacle | None:
+    def _fate(self, work_id: str) -> _Fate | None:
         """What a predecessor does to its successors; walked without recursion."""
         stack = [work_id]
         while stack:
@@ -106,7 +141,7 @@ class Explainer:
             state = self.projection.works[current]
             own = _own_fate(state)
             if own is not None or state.barrier == "verified" or state.blocked == 0:
-                waits = Obstacle("dependency_wait", (current,))
+                waits = _Fate.of("dependency_wait", current)
                 self._fates[current] = own or (None if state.barrier == "verified" else waits)
                 stack.pop()
                 continue
@@ -123,13 +158,13 @@ class Explainer:
             stack.pop()
         return self._fates[work_id]
 
-    def _inherited(self, current: str, ancestors: list[str]) -> Obstacle:
+    def _inherited(self, current: str, ancestors: list[str]) -> _Fate:
         fates = [fate for one in ancestors if (fate := self._fates[one]) is not None]
         for reason in _FINAL_REASONS:
             for fate in fates:
                 if fate.reason == reason:
-                    return Obstacle(reason, (current, *fate.path))
-        return Obstacle("dependency_wait", (current, *(fates[0].path if fates else ())))
+                    return _Fate.of(reason, current, fate)
+        return _Fate.of("dependency_wait", current, fates[0] if fates else None)
 
 
 def _finality(obstacle: Obstacle) -> int:
@@ -138,12 +173,12 @@ def _finality(obstacle: Obstacle) -> int:
     return _FINAL_REASONS.index(reason) if reason in _FINAL_REASONS else len(_FINAL_REASONS)
 
 
-def _own_fate(state: WorkState) -> Obstacle | None:
-    path = (state.work.work_id,)
+def _own_fate(state: WorkState) -> _Fate | None:
+    work_id = state.work.work_id
     if state.state == "cancelled":
-        return Obstacle("dependency_failed", path)
+        return _Fate.of("dependency_failed", work_id)
     if state.barrier == "failed":
-        return Obstacle("dependency_delivery_failed", path)
+        return _Fate.of("dependency_delivery_failed", work_id)
     if state.barrier == "pending":
-        return Obstacle("dependency_result_unavailable", path)
+        return _Fate.of("dependency_result_unavailable", work_id)
     return None

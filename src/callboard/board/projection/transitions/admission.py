@@ -35,7 +35,8 @@ from callboard.errors import CallboardError
 
 _REMEDY_KINDS = frozenset({"delivery", "reconciliation"})
 _REMEDY_SOURCES = DELIVERY_SOURCES | {"trusted_activation"}
-_LONGEST = "x" * MAX_IDENTITY_BYTES
+# Nothing takes more room in JSON than what has to be escaped.
+_LONGEST = '"' * MAX_IDENTITY_BYTES
 
 
 def admit(projection: Projection, context: Context, works: list[tuple[int, Work]]) -> int:

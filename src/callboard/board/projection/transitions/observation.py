@@ -62,7 +62,7 @@ def apply_observation(projection: Projection, context: Context, operation: Obser
         raise CallboardError(
             "ledger_limit",
             f"{projection.observation_writes} observations are written, the policy allows no more",
-            "a new policy epoch or a checkpoint makes room",
+            "nothing makes room for more; begin another board, or post without gates",
             {"limit": "observation_writes", "count": projection.observation_writes},
         )
     journal = projection.journal
