@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import IO, Literal
 
 from callboard.board.execution.identity import current
 from callboard.board.execution.registry import new_run_id
@@ -35,6 +35,10 @@ class Launch:
     run_id: str | None = None
 
 
+# They outlive the dispatcher that started them, and must be collected all the same.
+_launched: list[subprocess.Popen[bytes]] = []
+
+
 class Dispatcher:
     """One dispatching process. `environment` is what its supervisors inherit."""
 
@@ -44,7 +48,6 @@ class Dispatcher:
         self._environment = {
             name: value for name, value in environment.items() if not name.startswith("GIT_")
         }
-        self._supervisors: list[subprocess.Popen[bytes]] = []
 
     @property
     def actor(self) -> Actor:
@@ -55,7 +58,8 @@ class Dispatcher:
         """Record the start marker and launch the group's one run, if this process may.
 
         Raises `grants_paused` while grants are paused, and what publishing raises; then the group
-        is as it was, and whoever comes next goes on.
+        is as it was, and whoever comes next goes on. Raises `launch_failed` where this host cannot
+        start a run; then it is ruled out that this one ever will be.
         """
         actor = self.actor
         answer = self.site.publisher.publish(
@@ -71,30 +75,47 @@ class Dispatcher:
         return self._send(dispatch_id)
 
     def _send(self, dispatch_id: str) -> Launch:
-        site = self.site
-        profile = site.publisher.refresh().projection.dispatches[dispatch_id].profile
         run_id = new_run_id()
-        folder = RunFolder.of(site.folders.state, run_id)
+        folder = RunFolder.of(self.site.folders.state, run_id)
         try:
-            site.registry.prepare(
-                repository=site.key,
-                dispatch_id=dispatch_id,
-                sender_run_id=self.run_id,
-                workflow=profile.workflow,
-                ref=profile.ref,
-                workspace=folder.work,
-                now_ms=site.clock.now_ms(),
-                run_id=run_id,
-            )
+            with folder.launching() as log:
+                self._prepare(dispatch_id, run_id, folder)
+                self._spawn(dispatch_id, run_id, folder, log)
+        except OSError as error:
+            self._rule_out(dispatch_id)
+            raise CallboardError(
+                "launch_failed",
+                f"no run can be started in {str(folder.root)!r}: {error.strerror}",
+                "check free space, permissions and the limit of processes, then: callboard run",
+                {"dispatch_id": dispatch_id, "run_id": run_id, "errno": error.errno},
+            ) from error
         except CallboardError as error:
-            if error.code != "run_exists":
-                raise
-            return Launch(dispatch_id, "run_exists")
-        folder.make()
-        self._spawn(dispatch_id, run_id, folder)
+            if error.code == "run_exists":
+                return Launch(dispatch_id, "run_exists")
+            self._rule_out(dispatch_id)
+            raise
         return Launch(dispatch_id, "launched", run_id)
 
-    def _spawn(self, dispatch_id: str, run_id: str, folder: RunFolder) -> None:
+    def _rule_out(self, dispatch_id: str) -> None:
+        """Put up the fence behind a launch that failed, so that others need not wait for us."""
+        site = self.site
+        site.registry.void(site.key, dispatch_id, self.run_id, now_ms=site.clock.now_ms())
+
+    def _prepare(self, dispatch_id: str, run_id: str, folder: RunFolder) -> None:
+        site = self.site
+        profile = site.publisher.refresh().projection.dispatches[dispatch_id].profile
+        site.registry.prepare(
+            repository=site.key,
+            dispatch_id=dispatch_id,
+            sender_run_id=self.run_id,
+            workflow=profile.workflow,
+            ref=profile.ref,
+            workspace=folder.work,
+            now_ms=site.clock.now_ms(),
+            run_id=run_id,
+        )
+
+    def _spawn(self, dispatch_id: str, run_id: str, folder: RunFolder, log: IO[bytes]) -> None:
         """Start the supervisor in a session of its own: it outlives this process."""
         site = self.site
         argv = [
@@ -114,23 +135,18 @@ class Dispatcher:
             "--run",
             run_id,
         ]
-        with folder.supervisor_log.open("ab") as log:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=folder.root,
-                env=self._environment,
-                start_new_session=True,
-            )
-        self._supervisors.append(process)
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder.root,
+            env=self._environment,
+            start_new_session=True,
+        )
+        _launched.append(process)
 
-    def reap(self) -> None:
-        """Collect supervisors of this process that have ended."""
-        self._supervisors = [one for one in self._supervisors if one.poll() is None]
-
-    def supervisor_pids(self) -> list[int]:
-        """The supervisors of this process that still run."""
-        self.reap()
-        return [one.pid for one in self._supervisors]
+    @staticmethod
+    def reap() -> None:
+        """Collect the supervisors of this process that have ended."""
+        _launched[:] = [one for one in _launched if one.poll() is None]

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from callboard.board.execution.dispatcher import Dispatcher
 from callboard.board.execution.identity import state as liveness
 from callboard.board.execution.orphans import stop_orphans
 from callboard.board.execution.registry_rows import WorkerRun
+from callboard.board.execution.run_folder import RunFolder
 from callboard.board.execution.settle import Settler, run_of
 from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
 from callboard.errors import CallboardError
 
-LAUNCH_GRACE_MS = 10_000
+# How long a supervisor that lives may take to begin. Ruling it out earlier would do no harm, as it
+# then never begins, but would cost the Work an attempt.
+LAUNCH_GRACE_MS = 60_000
 ORPHAN_GRACE_S = 2.0
 SUPERVISOR_LOST = "supervisor_lost"
 NOT_LAUNCHED = "not_launched"
 RUN_ENDED = "run_ended"
+OUT_OF_REACH = frozenset(
+    {
+        "grants_paused", "launch_unresolved", "lifecycle_limit", "process_unknown",
+        "run_unknown_here", "sender_unknown_here", "supervisor_unknown_here", "waiting_for_slot",
+    }
+)  # fmt: skip
+"""Findings about groups that no further pass of this process will change by itself."""
 
 
 @dataclass(slots=True)
@@ -41,7 +52,6 @@ class Reconciler:
         self._dispatcher = dispatcher
         self._site = dispatcher.site
         self._settler = Settler(self._site)
-        self._granted_by_us: set[str] = set()
 
     def run_pass(self, may_start: Callable[[], bool] = lambda: True) -> Findings:
         """Look at every open group and pending delivery once.
@@ -54,23 +64,20 @@ class Reconciler:
         for dispatch_id in list(projection.open_dispatches):
             state = self._site.publisher.refresh().projection.dispatches[dispatch_id]
             if not state.released:
-                findings.dispatches[dispatch_id] = self._guarded(
-                    lambda state=state: self._reconcile(state, may_start)  # type: ignore[misc]
-                )
+                step = partial(self._reconcile, state, may_start)
+                findings.dispatches[dispatch_id] = self._guarded(step)
         projection = self._site.publisher.refresh().projection
         for work_id in list(projection.pending_deliveries):
-            findings.deliveries[work_id] = self._guarded(
-                lambda work_id=work_id: self._settler.settle(work_id)  # type: ignore[misc]
-            )
+            findings.deliveries[work_id] = self._guarded(partial(self._settler.settle, work_id))
         return findings
 
     @staticmethod
     def _guarded(step: Callable[[], str]) -> str:
-        """One item's refusal is its finding; the others go on. Contention ends the pass."""
+        """One item's refusal is its finding; the others go on. What concerns all ends the pass."""
         try:
             return step()
         except CallboardError as error:
-            if error.code == "contention":
+            if error.code in ("contention", "launch_failed"):
                 raise
             return error.code
 
@@ -81,6 +88,9 @@ class Reconciler:
         row = self._site.registry.find(self._site.key, dispatch_id)
         if state.state == "rejected":
             return self._nonlaunch(state)
+        if state.run is not None and (row is None or row.run_id != state.run.run_id):
+            # The board knows of a run that this registry has no record of: it proves nothing.
+            return self._unknown(state, "run_unknown_here")
         if row is None:
             return self._without_row(state)
         if row.state == "prepared":
@@ -110,12 +120,25 @@ class Reconciler:
             return self._unknown(state, "sender_unknown_here")
         if liveness(sender.identity) != "dead":
             return "launch_pending"
+        if self._runs_elsewhere(state):
+            return self._unknown(state, "run_unknown_here")
         return self._rule_out(state, sender_run)
 
+    def _runs_elsewhere(self, state: DispatchState) -> bool:
+        """Whether the group has an open run under another name of this repository: it was moved
+        or copied since, and a fence under the present name would not stop that run."""
+        dispatch_id = state.assignment.dispatch_id
+        return any(run.dispatch_id == dispatch_id for run in self._site.registry.list_open())
+
     def _prepared(self, state: DispatchState, row: WorkerRun) -> str:
-        """Prepared, not running: the supervisor is on its way, or never came."""
+        """Prepared, not running: the supervisor is on its way, or never came.
+
+        While launcher or supervisor live, the run may still begin. Whatever is decided here, the
+        registry lets only one side have it.
+        """
         age_ms = self._site.clock.now_ms() - (row.prepared_ms or 0)
-        if age_ms < LAUNCH_GRACE_MS:
+        held = RunFolder.of(self._site.folders.state, row.run_id).is_held()
+        if held and age_ms < LAUNCH_GRACE_MS:
             return "launch_pending"
         return self._rule_out(state, row.sender_run_id)
 
@@ -156,6 +179,8 @@ class Reconciler:
     def _ended(self, state: DispatchState, row: WorkerRun) -> str:
         """The run is over: bind what was never bound, close what is open, release once."""
         dispatch_id = state.assignment.dispatch_id
+        # It may have bound itself after `state` was read, and before it was found dead.
+        state = self._site.publisher.refresh().projection.dispatches[dispatch_id]
         if state.state != "bound":
             run = run_of(self._site, state, row.run_id)
             self._site.publisher.publish(
@@ -174,6 +199,8 @@ class Reconciler:
         actor = self._site.actor("reconciler")
         dispatch_id = state.assignment.dispatch_id
         if state.state == "started":
+            if self._is_under_way_elsewhere(state):
+                return "launch_pending"
             self._site.publisher.publish(lifecycle.doubt(dispatch_id, "uncertain", reason, actor))
             return "launch_uncertain"
         pool = self._site.publisher.refresh().projection.pool(state.assignment.pool)
@@ -182,6 +209,13 @@ class Reconciler:
             self._site.publisher.publish(lifecycle.doubt(dispatch_id, "unresolved", reason, actor))
             return "launch_unresolved"
         return f"launch_{state.state}"
+
+    def _is_under_way_elsewhere(self, state: DispatchState) -> bool:
+        """Whether another user has only just begun this launch, whose registry is not ours."""
+        sender = state.sender
+        age_ms = self._site.clock.now_ms() - (state.started_at or 0)
+        ours = sender is None or sender.principal == self._site.principal
+        return not ours and age_ms < LAUNCH_GRACE_MS
 
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")

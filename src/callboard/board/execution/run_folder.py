@@ -6,11 +6,15 @@ Everything of a run lies below one folder of the user's state folder. The worker
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shlex
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from callboard import files
 
@@ -87,6 +91,29 @@ class RunFolder:
             self.scratch,
         ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def launching(self) -> Iterator[IO[bytes]]:
+        """The supervisor's log, locked; given to a supervisor as its output, it stays locked.
+
+        Whoever launches holds it from before the run is prepared, and the supervisor for as long
+        as it lives, so that the kernel itself tells whether anybody could still begin this run.
+        """
+        self.make()
+        with self.supervisor_log.open("ab") as log:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            yield log
+
+    def is_held(self) -> bool:
+        """Whether the process that launches this run, or its supervisor, still lives."""
+        try:
+            with self.supervisor_log.open("rb") as log:
+                fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def put_command(self) -> None:
         """Give the run this very `callboard`, whatever else is on the search path."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callboard.board.execution.dispatcher import Dispatcher, Launch
-from callboard.board.execution.reconcile import Findings, Reconciler
+from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
 from callboard.board.execution.site import Site
 from callboard.board.ledger.history import History
 from callboard.board.projection.state import Projection
@@ -27,6 +27,7 @@ from callboard.errors import CallboardError
 POLL_S = 0.05
 IDLE_POLL_S = 0.25
 MAX_CLAIMS = 256
+MAX_STUCK = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ class Runner:
         self._workers = workers
         self._new_request_id = new_request_id
         self._on_event = on_event
+        self._findings = Findings()
         self._summary = RunSummary()
         self._seen = len(site.publisher.refresh().spans)
 
@@ -137,34 +139,37 @@ class Runner:
         stops go on under their supervisors.
         """
         while not stop.is_set():
-            moved = self._turn()
+            idle = self._turn()
             self._report()
             self._dispatcher.reap()
-            if until_idle and not moved and self._is_idle():
+            if until_idle and idle:
                 self._summary.reason = "idle"
                 break
             self._wait(stop)
         self._report()
-        self._summary.stuck = _stuck(self._site)
+        self._summary.stuck = _stuck(self._site, self._findings)
         return self._summary
 
     def _turn(self) -> bool:
-        """One pass; tells whether anything was granted."""
+        """One pass; tells whether only outside events could still move the board."""
+        tip = self._projection.tip
         try:
-            findings = self._reconciler.run_pass(self._has_slot)
-            return self._grant_and_launch(findings)
+            self._findings = self._reconciler.run_pass(self._has_slot)
+            for pool in self._open_pools():
+                self._serve(pool)
         except CallboardError as error:
-            if error.code not in ("contention", "queue_missing", "grants_paused", "ledger_limit"):
+            if error.code not in ("contention", "queue_missing"):
                 raise
             self._count(error.code)
             return False
+        return self._projection.tip == tip and self._is_idle()
 
-    def _grant_and_launch(self, findings: Findings) -> bool:
-        granted = False
-        for pool in self._open_pools():
-            free = self._workers - self._busy()
-            if free <= 0:
-                break
+    def _serve(self, pool: str) -> None:
+        """Grant what free slots allow, and launch it."""
+        free = self._workers - self._busy()
+        if free <= 0:
+            return
+        try:
             outcome = _grant(
                 self._site,
                 pool,
@@ -174,15 +179,17 @@ class Runner:
                 self._new_request_id(),
             )
             if isinstance(outcome, Nothing):
-                continue
-            granted = True
+                return
             claims = self._projection.claims
             for dispatch_id in dict.fromkeys(
                 claims[one].claim.dispatch_id for one in outcome.request.claims
             ):
-                launch = self._dispatcher.launch(dispatch_id)
-                findings.dispatches[dispatch_id] = launch.status
-        return granted
+                self._dispatcher.launch(dispatch_id)
+        except CallboardError as error:
+            # Neither hinders other pools, or the end of what runs.
+            if error.code not in ("grants_paused", "ledger_limit"):
+                raise
+            self._count(error.code)
 
     @property
     def _projection(self) -> Projection:
@@ -210,19 +217,21 @@ class Runner:
         return self._busy() < self._workers
 
     def _is_idle(self) -> bool:
-        """Whether only outside events could still move the board."""
+        """Whether nothing is under way that this process could see to its end.
+
+        Only meaningful where the turn has left the board as it was: then what is ready was offered
+        to the planner and could not be granted.
+        """
         projection = self._projection
-        if projection.policy_epoch is None:
-            return True
-        if projection.open_dispatches or projection.pending_deliveries:
+        found = self._findings.dispatches
+        stuck = {one for one in projection.open_dispatches if found.get(one) in OUT_OF_REACH}
+        if len(stuck) < len(projection.open_dispatches):
             return False
-        return (
-            not any(
-                projection.pool_state(name).frontier.buckets
-                or projection.pool_state(name).frontier.delayed
-                for name in self._open_pools()
-            )
-            or projection.grants_paused
+        claims = (projection.works[one].claim_id for one in projection.pending_deliveries)
+        if any(projection.claims[str(one)].claim.dispatch_id not in stuck for one in claims):
+            return False
+        return projection.grants_paused or not any(
+            projection.pool_state(name).frontier.delayed for name in self._open_pools()
         )
 
     def _wait(self, stop: threading.Event) -> None:
@@ -234,18 +243,19 @@ class Runner:
 
     def _report(self) -> None:
         history = self._site.publisher.refresh()
-        for event in events_since(history, self._seen):
+        # A listener may look at the board, which lets this same history grow.
+        seen, self._seen = self._seen, len(history.spans)
+        for event in events_between(history, seen, self._seen):
             self._count(event.kind)
             self._on_event(event)
-        self._seen = len(history.spans)
 
     def _count(self, kind: str) -> None:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
 
 
-def events_since(history: History, ordinal: int) -> Iterator[RunEvent]:
-    """The facts recorded from the commit at `ordinal` on, in order."""
-    for number in range(ordinal, len(history.spans)):
+def events_between(history: History, first: int, end: int) -> Iterator[RunEvent]:
+    """The facts recorded in the commits from ordinal `first` to before `end`, in order."""
+    for number in range(first, end):
         commit = history.commit(number)
         for operation in commit.operations:
             event = _event(history.projection, operation)
@@ -295,17 +305,20 @@ _WORK_EVENTS: dict[type[Any], str] = {
 }
 
 
-def _stuck(site: Site) -> list[dict[str, object]]:
+def _stuck(site: Site, findings: Findings) -> list[dict[str, object]]:
     """Work that is left and will not move by itself, with the reason; at most 100."""
     projection = site.publisher.refresh().projection
     explainer = Explainer(projection, site.clock.now_ms())
     found: list[dict[str, object]] = []
     for work_id, state in projection.works.items():
-        if state.state == "available" and len(found) < 100:
-            standing = explainer.standing(work_id)
-            found.append(
-                {"work_id": work_id, "node_key": state.work.node_key, "reason": standing.reason}
-            )
+        reason = None
+        if state.state == "available":
+            reason = explainer.standing(work_id).reason
+        elif state.claim_id is not None and state.barrier in ("none", "pending"):
+            word = findings.dispatches.get(projection.claims[state.claim_id].claim.dispatch_id)
+            reason = word if word in OUT_OF_REACH else None
+        if reason is not None and len(found) < MAX_STUCK:
+            found.append({"work_id": work_id, "node_key": state.work.node_key, "reason": reason})
     return found
 
 

@@ -40,7 +40,7 @@ class Settler:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._attempts: dict[str, int] = {}
-        self._next_look_ms: dict[str, int] = {}
+        self._pauses: dict[str, tuple[int, int]] = {}
 
     def settle(self, work_id: str) -> str:
         """One attempt at one pending delivery: `verified`, `failed`, `pending` or `decided`.
@@ -53,7 +53,8 @@ class Settler:
         if work.barrier != "pending":
             return "decided"
         now_ms = self._site.clock.now_ms()
-        if now_ms < self._next_look_ms.get(work_id, 0):
+        since_ms, pause_ms = self._pauses.get(work_id, (now_ms, 0))
+        if 0 <= now_ms - since_ms < pause_ms:
             return "pending"
         claim = projection.claims[str(work.claim_id)]
         dispatch = projection.dispatches[claim.claim.dispatch_id]
@@ -63,7 +64,7 @@ class Settler:
         attempts = self._attempts[work_id] = self._attempts.get(work_id, 0) + 1
         bounds = projection.pool(work.work.pool).reconciliation
         pause_ms = min(bounds.deadline_ms // bounds.max_attempts, 250 << attempts)
-        self._next_look_ms[work_id] = now_ms + pause_ms
+        self._pauses[work_id] = now_ms, pause_ms
         waited_ms = now_ms - (work.completed_at or now_ms)
         exhausted = attempts >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
         if dispatch.released and dispatch.conclusion is not None and exhausted:

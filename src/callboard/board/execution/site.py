@@ -19,6 +19,7 @@ from callboard.board.protocol import operations as ops
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Publisher
 from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
+from callboard.board.storage.turnstile import Turnstile
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 
@@ -56,7 +57,8 @@ class Site:
         self._principal = principal
         self.clock = clock or SystemClock()
         self.store = GitStore(repository, branch, clock=self.clock)
-        self.publisher = Publisher(self.store, self.clock, patience_s=patience_s)
+        turns = Turnstile(repository.common_dir / "callboard", branch)
+        self.publisher = Publisher(self.store, self.clock, patience_s=patience_s, turn=turns.turn)
 
     @property
     def principal(self) -> str:

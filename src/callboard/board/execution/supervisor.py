@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -41,6 +41,7 @@ PATIENCE_S = 120.0
 RUN_ENDED = "run_ended"
 _SUCCESS = "success"
 _FAILURE = "failure"
+_STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,25 @@ class _Ending:
     signal: int | None = None
     survivors: tuple[Mapping[str, object], ...] = ()
     commands: tuple[dict[str, object], ...] = ()
+
+    def after(self, name: str, outcome: Outcome) -> _Ending:
+        """The ending once one more command is over: success, failure, or how it was cut short."""
+        if outcome.ended == "exited":
+            conclusion = _SUCCESS if outcome.exit_code == 0 else _FAILURE
+        else:
+            conclusion = outcome.ended
+        if name == "setup" and conclusion != _SUCCESS:
+            conclusion = f"setup_{conclusion}"
+        # What outlived an earlier command is still the run's, even if the later one missed it.
+        survivors = list(self.survivors)
+        survivors += [one for it in outcome.survivors if (one := it.document()) not in survivors]
+        return _Ending(
+            conclusion,
+            outcome.exit_code,
+            outcome.signal,
+            tuple(survivors),
+            (*self.commands, {"command": name, **outcome.document()}),
+        )
 
 
 class Supervisor:
@@ -129,16 +149,16 @@ class Supervisor:
         steps = [("worker", recipe.command, recipe.timeout_s)]
         if recipe.setup is not None:
             steps.insert(0, ("setup", recipe.setup, recipe.setup_timeout_s))
-        commands: list[dict[str, object]] = []
         ending = _Ending(_FAILURE)
         for name, argv, timeout_s in steps:
+            if self._asked_to_stop:
+                return replace(ending, conclusion=_STOPPED)
             try:
                 outcome = self._run_command(name, argv, timeout_s, recipe)
             except CallboardError as error:
                 self._note(f"{name} could not be started: {error}")
-                return _Ending(error.code, commands=tuple(commands))
-            commands.append({"command": name, **outcome.document()})
-            ending = _ending(name, outcome, tuple(commands))
+                return replace(ending, conclusion=error.code)
+            ending = ending.after(name, outcome)
             if ending.conclusion != _SUCCESS:
                 break
         return ending
@@ -165,10 +185,11 @@ class Supervisor:
 
     def _prepare(self, state: DispatchState, recipe: Recipe) -> None:
         folder = self._folder
-        folder.make()
-        folder.put_command()
-        prepare_folder(folder.staging, self._terms(state, recipe))
-        files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
+        with workspace.disk_faults(folder.root):
+            folder.make()
+            folder.put_command()
+            prepare_folder(folder.staging, self._terms(state, recipe))
+            files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
         workspace.create(
             self._git, self._site.repository.common_dir, state.profile.ref, folder.work
         )
@@ -242,27 +263,14 @@ class Supervisor:
             "commands": list(ending.commands),
             **report,
         }
-        files.publish(self._folder.report, canonical.encode(document) + b"\n", private=True)
+        try:
+            files.publish(self._folder.report, canonical.encode(document) + b"\n", private=True)
+        except OSError as error:
+            # It is for people only; the board and the registry have what counts.
+            self._note(f"the report could not be written: {error.strerror}")
 
     def _note(self, text: str) -> None:
         self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
-
-
-def _ending(name: str, outcome: Outcome, commands: tuple[dict[str, object], ...]) -> _Ending:
-    """The run's conclusion after one command: success, failure, or how it was cut short."""
-    if outcome.ended == "exited":
-        conclusion = _SUCCESS if outcome.exit_code == 0 else _FAILURE
-    else:
-        conclusion = outcome.ended
-    if name == "setup" and conclusion != _SUCCESS:
-        conclusion = f"setup_{conclusion}"
-    return _Ending(
-        conclusion,
-        outcome.exit_code,
-        outcome.signal,
-        tuple(survivor.document() for survivor in outcome.survivors),
-        commands,
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -77,7 +77,15 @@ class WrapUp:
             return {**document, "published": error.code}
         if claim.outcome != "completed":
             return {**document, "published": "cancelled"}
-        return {**document, "published": self._settler.settle(claim.work_id)}
+        return {**document, **self._settle(claim.work_id)}
+
+    def _settle(self, work_id: str) -> dict[str, object]:
+        """Publish and verify what a completed Claim delivers; trouble is left to reconciliation,
+        since the Claims after this one still have to be finished."""
+        try:
+            return {"published": self._settler.settle(work_id)}
+        except CallboardError as error:
+            return {"published": "pending", "trouble": error.document()}
 
     def _context(self, handle: str) -> EffectContext:
         return context_of(

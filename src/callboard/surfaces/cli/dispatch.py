@@ -165,7 +165,8 @@ def run(
         )
     view_at_end = board.view()
     stuck = overview(view_at_end, limit=MAX_STUCK)["columns"]["stuck"]
-    document = {**view_at_end.stamp(), **summary.document(), "stuck": stuck}
+    ended = summary.document()
+    document = {**view_at_end.stamp(), **ended, "stuck": stuck, "left": ended["stuck"]}
     emit(context, document, lambda: _summary(document))
     if signals:
         context.exit(TERMINATED if signals[0] == signal.SIGTERM else INTERRUPTED)
@@ -196,6 +197,13 @@ def _summary(document: dict[str, Any]) -> Iterator[Block]:
         yield bad(f"{count(stuck['count'], 'node')} stuck")
         for one in stuck["works"][:10]:
             yield f"  {one['name']}: {reason_text(one)}"
+    named = {one["work_id"] for one in stuck["works"]}
+    left = [one for one in document["left"] if one["work_id"] not in named]
+    if left:
+        yield bad(f"{count(len(left), 'node')} left for others to move")
+        for one in left[:10]:
+            yield f"  {one['node_key']}: {one['reason']}"
+    if stuck["count"] or left:
         yield "next: callboard status"
 
 
