@@ -6,6 +6,7 @@ the host. Rules live below it; rendering lives above it.
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import threading
 from collections.abc import Callable, Mapping
@@ -31,11 +32,12 @@ from callboard.board.publishing.config import (
     CONFIG_PATH,
     MAX_CONFIG_BYTES,
     Settings,
+    read_board_settings,
     read_settings,
 )
 from callboard.board.publishing.intents import MAX_NODES, DispatchNext, Intent, Nothing, Submit
 from callboard.board.publishing.names import name_faults
-from callboard.board.publishing.plan import Plan, in_order
+from callboard.board.publishing.plan import Plan, parts_of
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted, Publisher
 from callboard.board.publishing.recipe import (
     FOLDER,
@@ -47,7 +49,7 @@ from callboard.board.publishing.recipe import (
 from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
 from callboard.board.reading.view import Document, View
-from callboard.board.storage.framing import MAX_LEDGER_BYTES, ledger_invalid
+from callboard.board.storage.framing import MAX_LEDGER_BYTES
 from callboard.board.storage.memory import MemoryStore
 from callboard.board.storage.repository import Repository
 from callboard.clock import Clock
@@ -97,7 +99,7 @@ class Board:
         """
         repository = Repository.discover(path)
         if branch is None:
-            branch = _settings(repository).board.branch
+            branch = read_board_settings(_config(repository)).branch
         principal = read_principal(folders.config)
         site = Site(repository, branch, folders, principal, clock=clock, patience_s=patience_s)
         return cls(site)
@@ -116,30 +118,43 @@ class Board:
 
     def settings(self) -> Settings:
         """The settings in HEAD's commit."""
-        return _settings(self.site.repository)
+        return read_settings(_config(self.site.repository))
 
-    def recipes(self, commit: str) -> dict[str, Recipe]:
-        """Every worker recipe of a commit, by name; raises `recipe_invalid`."""
+    def recipes(self, commit: str) -> tuple[dict[str, Recipe], dict[str, CallboardError]]:
+        """The worker recipes of a commit by name, and the refusals of those that are none."""
         repository = self.site.repository
         found: dict[str, Recipe] = {}
+        faulty: dict[str, CallboardError] = {}
         for path in repository.list_files(commit, FOLDER.rstrip("/")):
             name = recipe_name(path)
             if name is None:
                 continue
-            data = repository.read_file(commit, path, MAX_RECIPE_BYTES)
-            if data is not None:
-                found[name] = parse_recipe(data, name=name)
-        return found
+            try:
+                data = repository.read_file(commit, path, MAX_RECIPE_BYTES)
+                if data is not None:
+                    found[name] = parse_recipe(data, name=name)
+            except CallboardError as error:
+                faulty[name] = error
+        return found, faulty
 
     def propose_policy(self) -> PolicyDocument:
-        """The policy that HEAD's settings and recipes would install."""
+        """The policy that HEAD's settings and recipes would install.
+
+        A faulty recipe is left out, unless a pool names it or nothing is left (§7.1: what nobody
+        asks for blocks nothing).
+        """
         commit = self._head()
-        return propose_policy(
-            self.settings().work_queue,
-            self.recipes(commit),
-            repository=self.site.name,
-            revision=commit,
-        )
+        queue = self.settings().work_queue
+        recipes, faulty = self.recipes(commit)
+        named = [
+            worker
+            for pool in (queue.pools.values() if isinstance(queue.pools, dict) else ())
+            for worker in (pool.workers if isinstance(pool.workers, list) else ())
+        ]
+        for name, error in faulty.items():
+            if name in named or not recipes:
+                raise error
+        return propose_policy(queue, recipes, repository=self.site.name, revision=commit)
 
     def _head(self) -> str:
         commit = self.site.repository.head_commit()
@@ -201,12 +216,7 @@ class Board:
             )
         data = self.site.repository.read_file(revision, LEDGER_FILE, MAX_LEDGER_BYTES)
         if data is None:
-            raise ledger_invalid(
-                "the branch has no such file",
-                f"{LEDGER_FILE!r} on branch {self.site.branch!r}",
-                line=1,
-                byte=0,
-            )
+            return self.site.store.read().data
         return data
 
     def now_ms(self) -> int:
@@ -221,10 +231,11 @@ class Board:
     def policy_check(self) -> Document:
         """What HEAD's settings and recipes would install, and how that differs from what is.
 
-        `{installed_epoch, proposed, differences, without_effect}`; before the first submission
-        `installed_epoch` is None and there is nothing to differ from.
+        `{installed_epoch, proposed, differences, faulty_recipes, without_effect}`; before the
+        first submission `installed_epoch` is None and there is nothing to differ from.
         """
         proposed = msgspec.to_builtins(self.propose_policy())
+        _recipes, faulty = self.recipes(self._head())
         view = self.view()
         found: list[Document] = []
         if view.projection.tip is not None:
@@ -235,6 +246,7 @@ class Board:
             "revision": self._head(),
             "proposed": proposed,
             "differences": found,
+            "faulty_recipes": {name: error.document() for name, error in faulty.items()},
             "without_effect": _without_effect(self.settings()),
         }
 
@@ -267,18 +279,12 @@ class Board:
         for intent in intents:
             stage.publish(intent)
 
-    def _parts(self, plan: Plan, request_id: str) -> list[tuple[str, Plan]]:
-        from msgspec import structs
-
-        nodes = [plan.nodes[index] for index in in_order(plan)]
-        size = MAX_NODES - 1
-        chunks = [nodes[start : start + size] for start in range(0, len(nodes), size)]
-        if len(chunks) == 1:
+    @staticmethod
+    def _parts(plan: Plan, request_id: str) -> list[tuple[str, Plan]]:
+        parts = parts_of(plan, MAX_NODES - 1)
+        if len(parts) == 1:
             return [(request_id, plan)]
-        return [
-            (f"{request_id}.{number}", structs.replace(plan, nodes=chunk))
-            for number, chunk in enumerate(chunks, start=1)
-        ]
+        return [(f"{request_id}.{number}", part) for number, part in enumerate(parts, start=1)]
 
     def grant(
         self,
@@ -335,8 +341,12 @@ class Board:
         until_idle: bool,
         stop: threading.Event,
         on_event: Callable[[RunEvent], None],
+        request_id: str | None = None,
     ) -> RunSummary:
-        """Be a dispatcher until `stop` is set or, with `until_idle`, nothing is left to move."""
+        """Be a dispatcher until `stop` is set or, with `until_idle`, nothing is left to move.
+
+        Its grants are requests `<request_id>.1`, `.2` and so on, behind those that stand already.
+        """
         from callboard.board.execution import runner
 
         if pool is not None:
@@ -349,8 +359,20 @@ class Board:
             until_idle=until_idle,
             stop=stop,
             on_event=on_event,
-            new_request_id=new_request_id,
+            new_request_id=self._request_names(request_id),
         )
+
+    def _request_names(self, stem: str | None) -> Callable[[], str]:
+        if stem is None:
+            return new_request_id
+        prefix = _checked_request(stem)
+
+        def name() -> str:
+            standing = self.history().projection.requests
+            numbers = itertools.count(1)
+            return next(one for n in numbers if (one := f"{prefix}.{n}") not in standing)
+
+        return name
 
     def receipt(self, outcome: Accepted | Nothing, *, request_id: str) -> Document:
         """What became of a request, by now (§7.13); `replayed` where it had stood before."""
@@ -431,8 +453,9 @@ def _without_effect(settings: Settings) -> list[Document]:
     return found
 
 
-def _settings(repository: Repository) -> Settings:
+def _config(repository: Repository) -> bytes | None:
+    """The settings file of HEAD's commit."""
     commit = repository.head_commit()
     if commit is None:
-        return read_settings(None)
-    return read_settings(repository.read_file(commit, CONFIG_PATH, MAX_CONFIG_BYTES))
+        return None
+    return repository.read_file(commit, CONFIG_PATH, MAX_CONFIG_BYTES)

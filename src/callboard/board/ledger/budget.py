@@ -54,8 +54,8 @@ def _refuse(projection: Projection, what: str, limit: str) -> CallboardError:
     return CallboardError(
         "ledger_limit",
         f"{what}, with {unsettled} open Work and {counters.unreleased} unreleased dispatches",
-        "let open Work settle, submit less at once, or lower retry.max_attempts and the size "
-        "limits in a new policy",
+        "let open Work settle or cancel it, submit less at once; a board begun with fewer "
+        "retry.max_attempts keeps less in reserve",
         {
             "limit": limit,
             "ledger_bytes": projection.ledger_bytes,

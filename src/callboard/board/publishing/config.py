@@ -20,6 +20,7 @@ from callboard.errors import CallboardError
 CONFIG_PATH = ".callboard/config.toml"
 MAX_CONFIG_BYTES = 262_144
 DEFAULT_BRANCH = "work-queue"
+MAX_KEYS = 1024
 
 _DISABLING = ("enabled", "disabled", "disable", "scheduler", "scheduling", "advisory", "storage")
 _SELECTING = ("work", "work_id", "works", "nodes", "select", "selector", "filter", "prefer")
@@ -97,6 +98,12 @@ def read_settings(data: bytes | None) -> Settings:
     return parse(Settings, value, what=CONFIG_PATH, code="config_invalid")
 
 
+def read_board_settings(data: bytes | None) -> BoardSettings:
+    """Only the table `[board]`: a fault elsewhere must not keep anybody from the board."""
+    value = {} if data is None else _toml(data).get("board", {})
+    return parse(BoardSettings, value, what=f"{CONFIG_PATH} [board]", code="config_invalid")
+
+
 def _toml(data: bytes) -> dict[str, object]:
     if len(data) > MAX_CONFIG_BYTES:
         raise CallboardError(
@@ -135,6 +142,13 @@ def _queue_faults(queue: dict[str, object]) -> list[Fault]:
     if isinstance(weights, dict) and weights.get("", 1) != 1:
         faults.append(
             Fault("/work_queue/accounting_weights/", "the default key always has weight 1")
+        )
+    if isinstance(weights, dict) and len({"", *weights}) > MAX_KEYS:
+        faults.append(
+            Fault(
+                "/work_queue/accounting_weights",
+                f"{len({'', *weights})} keys with the default one, at most {MAX_KEYS} are allowed",
+            )
         )
     pools = queue.get("pools")
     if isinstance(pools, dict):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from callboard import canonical
 from callboard.board.protocol import identities
@@ -94,11 +94,53 @@ def parse_plan(value: Any) -> Plan:
     if not faults:
         plan = parse(Plan, value, what="plan", code="plan_invalid")
         faults = _plan_faults(plan)
-        if not faults:
-            _refuse_unverified(plan)
-            _refuse_cycle(plan)
+        named = _named_faults(plan)
+        if not faults and not named:
             return plan
+        codes = {code for code, _fault in named}
+        if not faults and len(codes) == 1:
+            raise _refuse_named(plan, codes.pop(), [fault for _code, fault in named])
+        faults.extend(fault for _code, fault in named)
     raise refuse("plan_invalid", "plan", faults, "correct the plan; nothing was written")
+
+
+_HINTS = {
+    "dependency_cycle": "remove one of the edges",
+    "dependency_self": "remove the edge",
+    "resource_unverified": "leave it out; wait for the condition before you post the node",
+}
+
+
+def _named_faults(plan: Plan) -> list[tuple[str, Fault]]:
+    """Faults that have codes of their own where nothing else is wrong with a plan."""
+    found: list[tuple[str, Fault]] = []
+    for index, node in enumerate(plan.nodes):
+        after = node.after if isinstance(node.after, list) else []
+        if node.key in after:
+            place = f"/nodes/{index}/after/{after.index(str(node.key))}"
+            found.append(("dependency_self", Fault(place, f"{show(node.key)} depends on itself")))
+        for name in ("gates", "subject"):
+            if getattr(node, name) not in (UNSET, []):
+                message = (
+                    "names an issue or pull request, and no trusted resolver is here to verify it"
+                )
+                found.append(("resource_unverified", Fault(f"/nodes/{index}/{name}", message)))
+    path = cycle_of(plan)
+    if path:
+        index = next(at for at, node in enumerate(plan.nodes) if node.key == path[0])
+        steps = " -> ".join(show(key) for key in path[:20])
+        fault = Fault(f"/nodes/{index}/after", f"these nodes wait for each other: {steps}")
+        found.append(("dependency_cycle", fault))
+    return found
+
+
+def _refuse_named(plan: Plan, code: str, faults: list[Fault]) -> CallboardError:
+    error = refuse(code, "plan", faults, _HINTS[code])
+    if code == "dependency_cycle":
+        error.details["path"] = cycle_of(plan)[:100]
+    if code == "resource_unverified":
+        error.details["pointer"] = faults[0].pointer
+    return error
 
 
 def _plan_faults(plan: Plan) -> list[Fault]:
@@ -138,8 +180,8 @@ def _node_faults(plan: Plan, node: Node, place: str) -> list[Fault]:
     if node.contract is not UNSET and CONTRACT_FIELD in node.payload:
         faults.append(Fault(f"{place}/contract", f"stands beside payload.{CONTRACT_FIELD}"))
     faults.extend(_contract_faults(node.contract, f"{place}/contract"))
-    stated = node.payload.get(CONTRACT_FIELD)
-    if stated is not None:
+    if CONTRACT_FIELD in node.payload:
+        stated = node.payload[CONTRACT_FIELD]
         faults.extend(contract_faults(stated, f"{place}/payload/{CONTRACT_FIELD}"))
     return faults
 
@@ -161,31 +203,6 @@ def full_contract(contract: Payload) -> Payload:
         else:
             outputs.append({"type": output_type, "min": bounds, "max": bounds})
     return {"version": 1, "outputs": outputs}
-
-
-def _refuse_unverified(plan: Plan) -> None:
-    for index, node in enumerate(plan.nodes):
-        for name in ("gates", "subject"):
-            if getattr(node, name) not in (UNSET, []):
-                raise CallboardError(
-                    "resource_unverified",
-                    f"/nodes/{index}/{name} names an issue or pull request, and this board has no "
-                    "trusted resolver that could verify it",
-                    f"leave {name} out; wait for the condition before you post the node",
-                    {"pointer": f"/nodes/{index}/{name}"},
-                )
-
-
-def _refuse_cycle(plan: Plan) -> None:
-    """A cycle is named here, for the whole plan, before it may be split into requests."""
-    path = cycle_of(plan)
-    if path:
-        raise CallboardError(
-            "dependency_cycle",
-            "these nodes wait for each other: " + " -> ".join(repr(key) for key in path[:20]),
-            "remove one of the edges",
-            {"path": path[:100]},
-        )
 
 
 def compile_plan(
@@ -390,6 +407,28 @@ def cycle_of(plan: Plan) -> list[str]:
         if key is not None and key in after:
             return [*path[path.index(key) :], key]
     return []
+
+
+MAX_PART_BYTES = 6 * 1024 * 1024
+"""What the nodes of one request may take; a line holds each of them twice, and 8 MiB at most."""
+_NODE_FRAME_BYTES = 1024
+
+
+def parts_of(plan: Plan, max_nodes: int) -> list[Plan]:
+    """The plan in requests that a ledger line can hold, predecessors first."""
+    parts: list[list[Node]] = [[]]
+    size = 0
+    for index in in_order(plan):
+        node = plan.nodes[index]
+        after = node.after if isinstance(node.after, list) else []
+        payload = len(canonical.encode_trusted(node.payload))
+        grown = 2 * (payload + _NODE_FRAME_BYTES + 100 * len(after))
+        if parts[-1] and (len(parts[-1]) >= max_nodes or size + grown > MAX_PART_BYTES):
+            parts.append([])
+            size = 0
+        parts[-1].append(node)
+        size += grown
+    return [structs.replace(plan, nodes=nodes) for nodes in parts]
 
 
 def check_values(value: Any) -> Any:

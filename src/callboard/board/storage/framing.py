@@ -7,6 +7,7 @@ here and no line is skipped.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from callboard.canonical import MAX_PARSE_BYTES
 from callboard.errors import CallboardError
@@ -22,14 +23,14 @@ def check_ledger(data: bytes, where: str) -> None:
     """Refuse `data` unless it is one or more whole lines (§7.6, wire-v3 §1).
 
     Raises `CallboardError` `ledger_invalid`; details hold `line` (from 1), `byte` (from 0, where
-    the fault is), `where` and `reason`.
+    the fault is), `where` and `cause`.
     """
     if len(data) > MAX_LEDGER_BYTES:
         raise too_large(len(data), where)
     fault = _first_fault(data)
     if fault is not None:
-        reason, byte = fault
-        raise ledger_invalid(reason, where, line=data.count(b"\n", 0, byte) + 1, byte=byte)
+        line = data.count(b"\n", 0, fault.byte) + 1
+        raise ledger_invalid(fault.cause, fault.reason, where, line=line, byte=fault.byte)
 
 
 def check_lines(lines: bytes, base_bytes: int, where: str) -> None:
@@ -41,23 +42,23 @@ def check_lines(lines: bytes, base_bytes: int, where: str) -> None:
         raise too_large(base_bytes + len(lines), where)
     fault = _first_fault(lines)
     if fault is not None:
-        reason, byte = fault
-        line = lines.count(b"\n", 0, byte) + 1
+        line = lines.count(b"\n", 0, fault.byte) + 1
         raise CallboardError(
             "ledger_invalid",
-            f"the lines to append are not whole records: {reason} at line {line}, byte {byte}",
+            f"the lines to append are not whole records: {fault.reason} at line {line}, "
+            f"byte {fault.byte}",
             "nothing was written; append complete lines, each ending in a newline",
-            {"reason": reason, "line": line, "byte": byte, "where": where},
+            {"cause": fault.cause, "line": line, "byte": fault.byte, "where": where},
         )
 
 
-def ledger_invalid(reason: str, where: str, *, line: int, byte: int) -> CallboardError:
-    """The refusal of a ledger found in a state that nobody may build on."""
+def ledger_invalid(cause: str, reason: str, where: str, *, line: int, byte: int) -> CallboardError:
+    """The refusal of a ledger found in a state that nobody may build on; `cause` is a code."""
     return CallboardError(
         "ledger_invalid",
         f"{where} is not a valid ledger: {reason} at line {line}, byte {byte}",
         "it was left untouched; restore the branch to its last good commit",
-        {"reason": reason, "line": line, "byte": byte, "where": where},
+        {"cause": cause, "line": line, "byte": byte, "where": where},
     )
 
 
@@ -67,9 +68,9 @@ def too_large(size_bytes: int, where: str) -> CallboardError:
         "ledger_invalid",
         f"{where} would hold {size_bytes} bytes, more than the {MAX_LEDGER_BYTES} a reader takes"
         f" (line 1, byte {MAX_LEDGER_BYTES})",
-        "start from a checkpoint",
+        "settle what is open, and begin another board",
         {
-            "reason": "too large",
+            "cause": "resource_limit",
             "line": 1,
             "byte": MAX_LEDGER_BYTES,
             "bytes": size_bytes,
@@ -89,21 +90,26 @@ def base_mismatch(revision: str | None) -> CallboardError:
     )
 
 
-def _first_fault(data: bytes) -> tuple[str, int] | None:
-    """The earliest fault as (reason, byte)."""
+class _Fault(NamedTuple):
+    """Where framing first fails; a torn line fails where it begins."""
+
+    byte: int
+    cause: str
+    reason: str
+
+
+def _first_fault(data: bytes) -> _Fault | None:
     if not data:
-        return "it is empty", 0
-    faults: list[tuple[int, str]] = []
+        return _Fault(0, "empty_ledger", "it is empty")
+    faults: list[_Fault] = []
     nul = data.find(b"\0")
     if nul >= 0:
-        faults.append((nul, "a NUL byte stands"))
+        faults.append(_Fault(nul, "invalid_json", "a NUL byte stands"))
     if _BLANK_FIRST.match(data):
-        faults.append((0, "a blank line stands"))
+        faults.append(_Fault(0, "blank_line", "a blank line stands"))
     elif blank := _BLANK_INSIDE.search(data):
-        faults.append((blank.start() + 1, "a blank line stands"))
+        faults.append(_Fault(blank.start() + 1, "blank_line", "a blank line stands"))
     if not data.endswith(b"\n"):
-        faults.append((len(data), "the last line has no newline"))
-    if not faults:
-        return None
-    byte, reason = min(faults)
-    return reason, byte
+        torn = data.rfind(b"\n") + 1
+        faults.append(_Fault(torn, "truncated_line", "the last line has no newline"))
+    return min(faults, default=None)

@@ -138,10 +138,10 @@ class GitStore:
 
     def _load(self, revision: str, entry: TreeEntry | None) -> bytes:
         if entry is None:
-            self._refuse_own_line()
-            raise ledger_invalid("the branch has no such file", self._where, line=1, byte=0)
+            raise self._refused(f"it exists and holds no {self._file!r}")
         if not entry.is_file:
-            raise ledger_invalid("it is not a regular file", self._where, line=1, byte=0)
+            reason = "it is not a regular file"
+            raise ledger_invalid("file_not_regular", reason, self._where, line=1, byte=0)
         try:
             return self._repository.read_blob(entry.oid, MAX_LEDGER_BYTES)
         except CallboardError as error:

@@ -73,11 +73,6 @@ def board_options(command: Command) -> Command:
     """`--json`, `--repo`, `--branch`."""
     command = _option("--branch", metavar="NAME", help="The board's branch.")(command)
     command = _option("--repo", metavar="PATH", help="The repository (default: here).")(command)
-    return json_option(command)
-
-
-def json_option(command: Command) -> Command:
-    """`--json`."""
     return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
 
 

@@ -134,12 +134,21 @@ def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
 )
 @click.option("--until-idle", is_flag=True, help="End when nothing is left that could move.")
 @click.option("--watch", is_flag=True, help="Show the board while it runs.")
+@request_option
 @board_options
 @click.pass_context
 def run(
-    context: click.Context, pool: str | None, workers: int, until_idle: bool, watch: bool
+    context: click.Context,
+    pool: str | None,
+    workers: int,
+    until_idle: bool,
+    watch: bool,
+    request_id: str | None,
 ) -> None:
-    """Run the board: grant, launch, verify, settle. Ctrl-C stops dispatching; runs go on."""
+    """Run the board: grant, launch, verify, settle. Ctrl-C stops dispatching; runs go on.
+
+    With --request-id R the grants are requests R.1, R.2 and so on.
+    """
     board = board_of(context)
     in_json = context.ensure_object(Chosen).json
     stop = threading.Event()
@@ -151,7 +160,7 @@ def run(
         def on_event(event: RunEvent) -> None:
             line = event_line(event, board)
             if view is None:
-                write_text([line], err=in_json)
+                write_text([line], err=True)
             else:
                 view.fact(line)
 
@@ -162,6 +171,7 @@ def run(
             until_idle=until_idle,
             stop=stop,
             on_event=on_event,
+            request_id=request_id,
         )
     view_at_end = board.view()
     stuck = overview(view_at_end, limit=MAX_STUCK)["columns"]["stuck"]

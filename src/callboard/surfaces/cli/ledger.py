@@ -20,7 +20,7 @@ from callboard.board.reading.view import View, prefix
 from callboard.board.storage.framing import check_ledger
 from callboard.clock import SystemClock
 from callboard.errors import CallboardError
-from callboard.surfaces.cli.chosen import board_of, board_options, json_option
+from callboard.surfaces.cli.chosen import NOTHING, board_of, board_options
 from callboard.surfaces.cli.inputs import read_input
 from callboard.surfaces.cli.render import (
     Block,
@@ -34,6 +34,10 @@ from callboard.surfaces.cli.render import (
 
 _FILE = click.argument("file", required=False, metavar="[FILE|-]")
 _INVALID = 1
+_PLAN_FIELDS = (
+    "work_id", "node_key", "reason", "observations", "class_pass", "key_pass",
+    "operations", "assignments",
+)  # fmt: skip
 
 
 @click.group()
@@ -43,7 +47,7 @@ def ledger() -> None:
 
 @ledger.command("canonical")
 @_FILE
-@json_option
+@board_options
 def canonical_(file: str | None) -> None:
     """Print the canonical bytes of any JSON value, and a newline."""
     data = read_input(file or "-", what="JSON document")
@@ -117,10 +121,14 @@ def plan(
     max_bytes: int | None,
     request_id: str | None,
 ) -> None:
-    """Ask the planner who is next at a time; with a batch option, for the whole fair prefix."""
+    """Ask the planner who is next at a time; with a batch option, for the whole fair prefix.
+
+    Ends with 3 when nobody is.
+    """
     view = _view(context, file, at_ms)
     if (max_claims, max_dispatches, max_bytes, request_id) == (None, None, None, None):
         document = planning.next_document(view, pool)
+        found = document["work_id"] is not None
     else:
         document = planning.batch_document(
             view,
@@ -130,7 +138,11 @@ def plan(
             max_bytes=max_bytes or CEILINGS.assignment_bytes,
             request_id=request_id or new_request_id(),
         )
-    emit(context, document, lambda: _plan_text(document))
+        found = bool(document["operations"])
+    answer = {name: value for name, value in document.items() if name in _PLAN_FIELDS}
+    emit(context, answer, lambda: _plan_text(document))
+    if not found:
+        context.exit(NOTHING)
 
 
 def _plan_text(document: dict[str, Any]) -> Iterator[Block]:

@@ -23,7 +23,7 @@ from callboard.board.outputs.staging import Receipt, Stager, read_assignment
 from callboard.board.outputs.worktree import looks_unchanged
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
-from callboard.surfaces.cli.chosen import Chosen, json_option
+from callboard.surfaces.cli.chosen import Chosen, board_options
 from callboard.surfaces.cli.render import emit
 
 ASSIGNMENT_VARIABLE = "CALLBOARD_ASSIGNMENT"
@@ -41,7 +41,7 @@ def worker() -> None:
 
 @worker.command()
 @_claim
-@json_option
+@board_options
 @click.pass_context
 def assignment(ctx: click.Context, claim: str | None) -> None:
     """Print what this run is asked to do: all of it, or one claim."""
@@ -54,7 +54,7 @@ def assignment(ctx: click.Context, claim: str | None) -> None:
 @worker.command()
 @click.argument("outcome", type=click.Choice(["completed", "cancelled"]))
 @_claim
-@json_option
+@board_options
 @click.pass_context
 def finish(ctx: click.Context, outcome: Outcome, claim: str | None) -> None:
     """Say how a claim ended. Without a finish it counts as cancelled."""
@@ -66,7 +66,7 @@ def finish(ctx: click.Context, outcome: Outcome, claim: str | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Deliver it under this name instead of its own.")
 @_claim
-@json_option
+@board_options
 @click.pass_context
 def artifact(ctx: click.Context, file: Path, name: str | None, claim: str | None) -> None:
     """Deliver a file, as it is now."""
@@ -76,7 +76,7 @@ def artifact(ctx: click.Context, file: Path, name: str | None, claim: str | None
 
 @worker.command()
 @_claim
-@json_option
+@board_options
 @click.pass_context
 def patch(ctx: click.Context, claim: str | None) -> None:
     """Deliver the work tree's changes, as the run leaves them, as a commit on a branch."""
@@ -88,7 +88,7 @@ def patch(ctx: click.Context, claim: str | None) -> None:
     "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
 )
 @_claim
-@json_option
+@board_options
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def exec_(ctx: click.Context, claim: str | None, command: tuple[str, ...]) -> None:

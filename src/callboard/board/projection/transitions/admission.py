@@ -53,7 +53,7 @@ def admit(projection: Projection, context: Context, works: list[tuple[int, Work]
         raise CallboardError(
             "admission_paused",
             "admission of new Work is paused",
-            "resume it: callboard resume admission",
+            "resume it: callboard resume admission --reason CODE",
         )
     new = {work.work_id: work for _index, work in fresh}
     for work in new.values():
@@ -132,8 +132,8 @@ def _check_one(projection: Projection, actor: Actor, work: Work) -> None:
     if size > limits.payload_bytes:
         raise CallboardError(
             "payload_limit",
-            f"the payload of node {work.node_key!r} has {size} bytes of canonical JSON, "
-            f"at most {limits.payload_bytes} are allowed",
+            f"the payload of node {work.node_key!r} has {size} bytes of canonical JSON, its effect "
+            f"contract included; at most {limits.payload_bytes} are allowed",
             "keep large inputs in the repository and name them in the payload",
             {"bytes": size, "limit_bytes": limits.payload_bytes},
         )

@@ -88,7 +88,9 @@ def _started(
     _only(operation, ("sender", "credential_principal"))
     if projection.grants_paused:
         raise CallboardError(
-            "grants_paused", "grants are paused, so no launch starts", "callboard resume grants"
+            "grants_paused",
+            "grants are paused, so no launch starts",
+            "callboard resume grants --reason CODE",
         )
     actor = context.commit.actor
     if actor.role != "dispatcher" or actor.workflow is UNSET or actor.run_id is UNSET:
