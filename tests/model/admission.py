@@ -4,8 +4,9 @@ from .canon import Doc, Refused, same, size, work_identity
 from .lifecycle import check_evidence, dispatch_of_work
 from .tables import gates_of, graph_size, predecessors_of
 
-# Longest identities a request and its commit may carry, for an assignment that is not made yet.
+# For an assignment that is not made yet: the longest id a request may have, and a commit's own.
 LONGEST = "x" * 256
+COMMIT = "q_" + "0" * 64
 
 
 def admit_all(tables: Doc, actor: Doc, ordinal: int, operations: list[Doc], first: int) -> None:
@@ -78,8 +79,6 @@ def check_alone(tables: Doc, actor: Doc, op: Doc) -> None:
     for edge in gates_of(op):
         if edge["resource"]["repository"] not in pool["allowed_repositories"]:
             raise Refused("resource_not_allowed", edge["resource"]["repository"])
-    if "subject" in op and op["subject"]["repository"] not in pool["allowed_repositories"]:
-        raise Refused("resource_not_allowed", op["subject"]["repository"])
 
 
 def check_worker(pool: Doc, op: Doc) -> None:
@@ -180,7 +179,7 @@ def check_assignment(tables: Doc, op: Doc) -> None:
         before = tables["works"][name]
         resolved = before["barrier"] == "verified"
         descriptor = before["result"] if resolved else {}
-        commit_id = before["result_commit_id"] if resolved else LONGEST
+        commit_id = before["result_commit_id"] if resolved else COMMIT
         owed += 0 if resolved else limits["result_bytes"]
         refs.append({"work_id": name, "result_commit_id": commit_id, "descriptor": descriptor})
     member = {
@@ -194,7 +193,7 @@ def check_assignment(tables: Doc, op: Doc) -> None:
         "version": 3,
         "dispatch_id": "d_" + "0" * 64 + "_256",
         "request_id": LONGEST,
-        "commit_id": LONGEST,
+        "commit_id": COMMIT,
         "policy_epoch": tables["policy_epoch"],
         "pool": op["pool"],
         "worker_profile": op["worker_profile"],

@@ -233,6 +233,9 @@ class Story(Proposing):
             "max_dispatches": rng.choice([1, 1, 2, 4, 256]),
             "max_bytes": rng.choice([49152, 49152, 49152, 1800, 1100, 800]),
         }
+        if rng.random() < 0.15:
+            names = list(self.policy["pools"][label]["profiles"])
+            parameters["worker_profiles"] = rng.sample(names, rng.randint(1, len(names)))
         request_id = self.name("r-")
         found = self.board.plan(
             at=at,

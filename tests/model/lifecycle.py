@@ -92,15 +92,15 @@ STEPS = {
     "started": ("reserved",),
     "bound": ("started", "uncertain", "unresolved", "bound"),
     "uncertain": ("started", "uncertain"),
-    "unresolved": ("uncertain", "unresolved"),
+    "unresolved": ("started", "uncertain", "unresolved"),
     "rejected": ("started", "uncertain", "unresolved"),
 }
 
 NEEDED = {
     "started": ("sender",),
     "bound": ("run",),
-    "uncertain": ("reason",),
-    "unresolved": ("reason",),
+    "uncertain": (),
+    "unresolved": (),
     "rejected": ("evidence",),
 }
 

@@ -17,7 +17,7 @@ Ledger and envelope
   it names that member. To observe it needs its bound run; to bind, its own run.
 
 Policy and Work
-- `allowed_repositories` binds gates and subjects. A fairness key must be among the weights.
+- `allowed_repositories` binds gates. A fairness key must be among the weights.
 - Without `aw`, whoever submits needs a producer entry, whatever the role.
 - `batch_trust_domain` equals the profile's; a pin or contract on a Work equals the profile's.
 - `effect_scope` and `credential_scope` are identities; their values are not judged.
@@ -26,8 +26,8 @@ Policy and Work
 - One graph stays in one pool; its keys and priorities may differ. An edge twice is refused.
 - A remedy has the pool and key of what it replaces; its evidence is of kind delivery or
   reconciliation and about the failed Work's worker.
-- The one-claim assignment is measured with the longest ids, an empty descriptor plus
-  `result_bytes` for each unresolved predecessor.
+- The one-claim assignment is measured with the longest request id, commit ids as writers make
+  them, and an empty descriptor plus `result_bytes` for each unresolved predecessor.
 - Graph nodes are Work plus distinct gates; `stats.nodes` adds this up over all graphs.
 
 Planning
@@ -43,8 +43,8 @@ Planning
   of old age or of an old credential generation is `observation_stale`.
 
 Lifecycle
-- Steps of a group: reserved, started, then bound, uncertain or rejected; uncertain, then bound,
-  unresolved or rejected; unresolved, then bound or rejected. Repeating uncertain, unresolved or
+- Steps of a group: reserved, started, then bound, uncertain, unresolved or rejected;
+  uncertain, then bound, unresolved or rejected; unresolved, then bound or rejected. Repeating uncertain, unresolved or
   the same binding is a write like any other; a Release is none.
 - Release proof: prelaunch while reserved, terminal run once bound, nonlaunch otherwise. Rejection
   carries nonlaunch evidence; evidence beside any other step is of kind reconciliation.

@@ -77,8 +77,6 @@ def check_request(tables: Doc, commit: Doc) -> None:
     if tables["repository"] not in (None, actor["repository"]):
         raise Refused("repository_mismatch", actor["repository"])
     PARAMETERS.get(kind, operations_shape)(request["parameters"], "parameters")
-    if "worker_profiles" in request["parameters"]:
-        raise Refused("unsupported_operation", "worker_profiles")
     check_published(tables, commit)
     if actor["role"] == "worker":
         check_worker(tables, commit)

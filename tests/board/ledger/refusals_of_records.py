@@ -93,10 +93,11 @@ def a_generation_that_is_a_flag() -> None:
     one().control("credential_generation", True)
 
 
-@case("record_invalid", "'reason'")
-def a_start_with_a_reason() -> None:
+@case("record_invalid", "'run'")
+def a_start_with_a_run() -> None:
     board = granted()
-    board.dispatch(board.group("a"), "started", SENDER, sender=SENDER, reason="why")
+    group = board.group("a")
+    board.dispatch(group, "started", SENDER, sender=SENDER, run=board.run(group))
 
 
 @case("record_invalid", "names no run")
@@ -106,9 +107,10 @@ def a_binding_without_run() -> None:
 
 
 @case("record_invalid", "uncertain")
-def a_doubt_without_reason() -> None:
+def a_doubt_with_a_run() -> None:
     board = started()
-    board.dispatch(board.group("a"), "uncertain")
+    group = board.group("a")
+    board.dispatch(group, "uncertain", run=board.run(group))
 
 
 @case("actor_invalid", "run_id and run_attempt")
@@ -156,10 +158,10 @@ def a_priority_change() -> None:
     one().say("priority", [change], ADMINISTRATOR)
 
 
-@case("unsupported_operation", "worker_profiles")
-def a_grant_for_some_workers() -> None:
+@case("selection_mismatch", "0")
+def a_grant_to_workers_the_caller_may_not_launch() -> None:
     parameters = wire.DispatchNextParameters(
-        pool="default", max_claims=1, max_dispatches=1, max_bytes=1, worker_profiles=["default"]
+        pool="default", max_claims=1, max_dispatches=1, max_bytes=9999, worker_profiles=["other"]
     )
     board = one()
     board.say("dispatch_next", board.plan().claims, DISPATCHER, parameters=parameters)

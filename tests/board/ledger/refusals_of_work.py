@@ -150,11 +150,6 @@ def a_gate_elsewhere() -> None:
     submits(work("b", gates=[gate]))
 
 
-@case("repository_not_allowed", "'example/secret'")
-def a_subject_elsewhere() -> None:
-    submits(work("b", subject=make.resource(repository="example/secret")))
-
-
 @case("replacement_invalid", work_id("a"))
 def a_replacement_of_sound_work() -> None:
     board = completed()
@@ -167,7 +162,7 @@ def a_replacement_that_overtakes() -> None:
     submits(work("b", priority=2, replacement_of=replacement_of(board)), board)
 
 
-@case("payload_limit", "21 bytes of canonical JSON, at most 20")
+@case("payload_limit", "21 bytes of canonical JSON")
 def a_large_payload() -> None:
     node = work("a", payload={"k": "x" * 13})
     first(node, make.policy(limits=make.limits(payload_bytes=20)))
@@ -264,12 +259,6 @@ def a_ready_gate_that_is_open() -> None:
     board.observe(make.observation("o", make.issue_gate(), board.at, resource_state="open"))
 
 
-@case("observation_invalid", str(make.START_MS + 1))
-def an_observation_of_the_future() -> None:
-    board = one()
-    board.observe(make.observation("o", make.issue_gate(), board.at + 1))
-
-
 @case("observation_duplicate", "'o'")
 def an_observation_twice() -> None:
     board = one()
@@ -282,10 +271,3 @@ def an_observation_under_an_old_credential() -> None:
     board = one()
     seen = make.observation("o", make.issue_gate(), board.at, credential_generation="old")
     board.observe(seen)
-
-
-@case("repository_not_allowed", "'example/secret'")
-def an_observation_elsewhere() -> None:
-    board = one()
-    resource = make.resource(repository="example/secret")
-    board.observe(make.observation("o", make.issue_gate(), board.at, resource=resource))

@@ -13,7 +13,7 @@ from callboard import canonical
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
 from callboard.board.protocol.commit import DispatchNextParameters
-from callboard.board.scheduling.packing import BatchPlan
+from callboard.board.scheduling.packing import BatchPlan, BatchRequest, plan_batch
 from tests.board import building as make
 from tests.board.boards import Board
 from tests.board.building import DISPATCHER, refused, work
@@ -47,6 +47,29 @@ def test_an_incompatible_winner_ends_the_prefix() -> None:
     plan = board.plan(3, 2)
     assert (keys(plan), groups(plan)) == (["x1", "y2", "x3"], [2, 1])
     assert plan.stop.reason == "claim_budget_reached"
+
+
+def test_work_of_workers_the_caller_may_not_launch_waits_uncharged() -> None:
+    document = structs.replace(two_recipes(), accounting_weights={"": 1, "k": 1})
+    nodes = [
+        work("x1", worker_profile="x"),
+        work("x2", worker_profile="x", account="k"),
+        work("y3", worker_profile="y"),
+        work("y4", worker_profile="y", after=["x1"]),
+    ]
+    board = Board(nodes, document)
+    request = BatchRequest("default", 4, 4, 49_152, "r", "q", profiles=("y",))
+    plan = plan_batch(board.projection, request, board.at)
+    assert (keys(plan), plan.stop.reason) == (["y3"], "no_eligible_work")
+    # The key "k" has ready Work of another worker only, so it does not compete and is not charged.
+    assert plan.clocks.keys[3].active == {""}
+    assert set(plan.clocks.keys[3].passes) == {""}
+    nobody = BatchRequest("default", 4, 4, 49_152, "r", "q", profiles=())
+    assert plan_batch(board.projection, nobody, board.at).stop.reason == "no_eligible_work"
+    whole = BatchRequest("default", 4, 4, 49_152, "r", "q", profiles=("x", "y"))
+    anyone = BatchRequest("default", 4, 4, 49_152, "r", "q")
+    found = [plan_batch(board.projection, one, board.at) for one in (whole, anyone)]
+    assert found[0] == found[1]
 
 
 def test_a_rejected_winner_is_charged_nothing() -> None:

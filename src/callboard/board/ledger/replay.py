@@ -31,7 +31,7 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import envelope
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.envelope import ReadLine
-from callboard.board.scheduling.packing import BatchRequest, plan_batch
+from callboard.board.scheduling.packing import BatchRequest, approved_profiles, plan_batch
 from callboard.canonical import encode_trusted, sha256_hex
 from callboard.errors import CallboardError
 
@@ -229,12 +229,6 @@ def _grant(
     """Verify that the Claims are the planner's, then take them in."""
     commit = context.commit
     asked = request.parameters
-    if isinstance(asked.worker_profiles, list):
-        raise CallboardError(
-            "unsupported_operation",
-            "dispatch_next with worker_profiles is not supported by this version",
-            "use a newer version of Callboard for this ledger",
-        )
     plan = plan_batch(
         projection,
         BatchRequest(
@@ -245,6 +239,7 @@ def _grant(
             request_id=request.id,
             commit_id=commit.id,
             observed=len(commit.operations) - len(claims),
+            profiles=approved_profiles(asked),
         ),
         context.at,
     )

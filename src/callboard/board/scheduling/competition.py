@@ -47,12 +47,19 @@ class Winner:
 class Competition:
     """The eligible Work of a pool at `at`, served one admitted winner after the other.
 
-    A `preview` says who would be next if grants were not paused and a slot were free; what it
-    yields is for people and is never granted.
+    Only Work of the `profiles` given competes, of all where none are (§7.10: what a caller may
+    not launch waits uncharged). A `preview` says who would be next if grants were not paused and
+    a slot were free; what it yields is for people and is never granted.
     """
 
     def __init__(
-        self, projection: Projection, pool: str, at: int, *, preview: bool = False
+        self,
+        projection: Projection,
+        pool: str,
+        at: int,
+        *,
+        profiles: Collection[str] | None = None,
+        preview: bool = False,
     ) -> None:
         self._projection = projection
         self._at = at
@@ -62,7 +69,8 @@ class Competition:
         self._counts = projection.pool_state(pool)
         frontier = self._counts.frontier
         frontier.advance(at)
-        self._buckets = frontier.buckets
+        self._profiles = profiles
+        self._buckets = frontier.buckets if profiles is None else self._approved(frontier.buckets)
         self._gated: dict[tuple[int, str], Bucket] = {}
         self._bound: dict[int, list[str]] = {}
         for place, state in frontier.gated.items():
@@ -80,8 +88,26 @@ class Competition:
         self._strict = self._policy.mode == "strict-priority"
         self._strides = _strides(projection)
 
+    def _approved(
+        self, buckets: Mapping[int, Mapping[str, Bucket]]
+    ) -> dict[int, dict[str, Bucket]]:
+        """The buckets with the Work that the caller may launch, and without empty ones."""
+        found: dict[int, dict[str, Bucket]] = {}
+        for priority, keys in buckets.items():
+            for key, bucket in keys.items():
+                left = [place for place in bucket if self._may_launch(self._state(place))]
+                if left:
+                    found.setdefault(priority, {})[key] = left
+        return found
+
+    def _state(self, place: int) -> WorkState:
+        return self._projection.works[self._projection.by_place[place]]
+
+    def _may_launch(self, state: WorkState) -> bool:
+        return self._profiles is None or state.work.worker_profile in self._profiles
+
     def _let_in_gated(self, place: int, state: WorkState) -> None:
-        if state.retry_not_before > self._at:
+        if state.retry_not_before > self._at or not self._may_launch(state):
             return
         observations = open_observations(self._projection, state, self._at)
         if observations is None:
@@ -111,7 +137,7 @@ class Competition:
         key, key_pass = leader
         place = self._bucket(priority, key)[self._cursors.get((priority, key), 0)]
         return Winner(
-            state=self._projection.works[self._projection.by_place[place]],
+            state=self._state(place),
             observations=self._bound.get(place, []),
             basis=self._basis(classes, contest, key),
             class_pass=class_pass,

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from callboard.board.projection.entities import PoolClocks, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import identities
-from callboard.board.protocol.commit import AssignedClaim, Assignment, ResultReference
+from callboard.board.protocol.commit import (
+    AssignedClaim,
+    Assignment,
+    DispatchNextParameters,
+    ResultReference,
+)
 from callboard.board.protocol.operations import Claim, WorkDependency
 from callboard.board.protocol.policy import Profile
 from callboard.board.scheduling.competition import Competition, Stop, Winner
@@ -23,7 +28,8 @@ from callboard.errors import CallboardError
 class BatchRequest:
     """What a dispatch_next asks for, with the identities its Claims derive from.
 
-    `observed` counts the observations that stand before the Claims in the same commit.
+    `observed` counts the observations that stand before the Claims in the same commit;
+    `profiles` are those the caller may launch, None for all.
     """
 
     pool: str
@@ -33,6 +39,7 @@ class BatchRequest:
     request_id: str
     commit_id: str
     observed: int = 0
+    profiles: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,11 @@ class _Group:
         )
 
 
+def approved_profiles(asked: DispatchNextParameters) -> tuple[str, ...] | None:
+    """The profiles that a request restricts itself to, frozen in it; None for all."""
+    return tuple(asked.worker_profiles) if isinstance(asked.worker_profiles, list) else None
+
+
 def plan_batch(projection: Projection, request: BatchRequest, at: int) -> BatchPlan:
     """The Claims that `request` gets at `at`, with their assignments."""
     return _Packer(projection, request, at).run()
@@ -75,7 +87,7 @@ class _Packer:
     def __init__(self, projection: Projection, request: BatchRequest, at: int) -> None:
         self._projection = projection
         self._request = request
-        self._competition = Competition(projection, request.pool, at)
+        self._competition = Competition(projection, request.pool, at, profiles=request.profiles)
         self._pool = projection.pool(request.pool)
         self._limit_bytes = min(request.max_bytes, projection.policy.limits.assignment_bytes)
         self._groups: list[_Group] = []

@@ -35,8 +35,8 @@ from callboard.errors import CallboardError
 
 _REMEDY_KINDS = frozenset({"delivery", "reconciliation"})
 _REMEDY_SOURCES = DELIVERY_SOURCES | {"trusted_activation"}
-# Nothing takes more room in JSON than what has to be escaped.
-_LONGEST = '"' * MAX_IDENTITY_BYTES
+_REQUEST_ID = "x" * MAX_IDENTITY_BYTES
+_COMMIT_ID = identities.commit_id(None, "")
 
 
 def admit(projection: Projection, context: Context, works: list[tuple[int, Work]]) -> int:
@@ -231,8 +231,6 @@ def _worker_parent(projection: Projection, actor: Actor) -> Work:
 
 def _check_gates(pool: Pool, work: Work) -> None:
     named = [one.resource for one in work.depends_on if not isinstance(one, WorkDependency)]
-    if work.subject is not UNSET:
-        named.append(work.subject)
     for resource in named:
         if resource.repository not in pool.allowed_repositories:
             raise CallboardError(
@@ -400,7 +398,10 @@ def _count_in_graph(
 
 
 def _check_assignment(projection: Projection, work: Work) -> None:
-    """Refuse a Work that could not be handed to a worker alone (§7.17), longest ids assumed."""
+    """Refuse a Work that could not be handed to a worker alone (§7.17).
+
+    Commit ids are taken as long as writers make them, the request's as long as one may be.
+    """
     limits = projection.policy.limits
     references: list[ResultReference] = []
     owed = 0
@@ -411,7 +412,7 @@ def _check_assignment(projection: Projection, work: Work) -> None:
         if known is not None and known.result is not None:
             descriptor, commit_id = known.result, str(known.result_commit_id)
         else:
-            descriptor, commit_id = {}, _LONGEST
+            descriptor, commit_id = {}, _COMMIT_ID
             owed += limits.result_bytes
         references.append(
             ResultReference(
@@ -428,8 +429,8 @@ def _check_assignment(projection: Projection, work: Work) -> None:
     assignment = Assignment(
         version=3,
         dispatch_id=identities.dispatch_id("", MAX_OPERATIONS),
-        request_id=_LONGEST,
-        commit_id=_LONGEST,
+        request_id=_REQUEST_ID,
+        commit_id=_COMMIT_ID,
         policy_epoch=str(projection.policy_epoch),
         pool=work.pool,
         worker_profile=work.worker_profile,

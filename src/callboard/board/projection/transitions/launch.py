@@ -19,6 +19,14 @@ from callboard.errors import CallboardError
 
 _NONLAUNCH = frozenset({"nonlaunch"})
 _TERMINAL = frozenset({"terminal_run"})
+_FOLLOWS = {
+    "started": ("reserved",),
+    "bound": ("started", "uncertain", "unresolved", "bound"),
+    "rejected": ("started", "uncertain", "unresolved"),
+    "uncertain": ("started", "uncertain"),
+    "unresolved": ("started", "uncertain", "unresolved"),
+}
+"""The phases from which each step may be recorded."""
 _RECONCILIATION = frozenset({"reconciliation"})
 _ANY_SOURCE = proof.DELIVERY_SOURCES | {"trusted_activation"}
 
@@ -35,16 +43,25 @@ def apply_dispatch(projection: Projection, context: Context, operation: Dispatch
             "only a Release with proof may still follow",
             {"limit": limit},
         )
-    handler = {
-        "started": _started,
-        "bound": _bound,
-        "rejected": _rejected,
-        "uncertain": _uncertain,
-        "unresolved": _unresolved,
-    }[operation.state]
+    _refuse_misplaced(operation)
+    _require(state, operation, _FOLLOWS[operation.state])
+    after = state
+    if operation.state == "started":
+        after = _started(projection, context, state, operation)
+    elif operation.state == "bound":
+        after = _bound(projection, state, operation)
+    elif operation.state == "rejected" and operation.evidence is UNSET:
+        raise proof.invalid("a rejection needs evidence of no launch", "add the evidence")
+    if operation.evidence is not UNSET:
+        kinds, sources = _NONLAUNCH, proof.NONLAUNCH_SOURCES
+        if operation.state != "rejected":
+            kinds, sources = _RECONCILIATION, _ANY_SOURCE
+        proof.check_evidence(projection, after, operation.evidence, kinds, sources)
     projection.set_dispatch(
         structs.replace(
-            handler(projection, context, state, operation),
+            after,
+            state=operation.state,
+            reason=operation.reason if isinstance(operation.reason, str) else state.reason,
             lifecycle_writes=state.lifecycle_writes + 1,
         )
     )
@@ -70,13 +87,16 @@ def _require(state: DispatchState, operation: Dispatch, phases: tuple[str, ...])
         )
 
 
-def _only(operation: Dispatch, allowed: tuple[str, ...]) -> None:
-    """Refuse optional fields that mean nothing for this step."""
-    for name in ("sender", "credential_principal", "run", "evidence", "reason"):
-        if name not in allowed and getattr(operation, name) is not UNSET:
+_BELONGS_TO = {"sender": "started", "credential_principal": "started", "run": "bound"}
+
+
+def _refuse_misplaced(operation: Dispatch) -> None:
+    """Refuse a field that belongs to another step; evidence and a reason may stand anywhere."""
+    for name, step in _BELONGS_TO.items():
+        if operation.state != step and getattr(operation, name) is not UNSET:
             raise CallboardError(
                 "record_invalid",
-                f"a {operation.state} Dispatch carries {name!r}, which it may not",
+                f"a {operation.state} Dispatch carries {name!r}, which belongs to {step}",
                 "leave the field out",
             )
 
@@ -84,8 +104,6 @@ def _only(operation: Dispatch, allowed: tuple[str, ...]) -> None:
 def _started(
     projection: Projection, context: Context, state: DispatchState, operation: Dispatch
 ) -> DispatchState:
-    _require(state, operation, ("reserved",))
-    _only(operation, ("sender", "credential_principal"))
     if projection.grants_paused:
         raise CallboardError(
             "grants_paused",
@@ -112,7 +130,6 @@ def _started(
         raise _credential(operation, pinned)
     return structs.replace(
         state,
-        state="started",
         sender=operation.sender,
         started_at=context.at,
         credential_principal=principal if isinstance(principal, str) else None,
@@ -129,10 +146,7 @@ def _credential(operation: Dispatch, pinned: object) -> CallboardError:
     )
 
 
-def _bound(
-    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
-) -> DispatchState:
-    _only(operation, ("run", "evidence"))
+def _bound(projection: Projection, state: DispatchState, operation: Dispatch) -> DispatchState:
     run = operation.run
     if run is UNSET:
         raise CallboardError("record_invalid", "a bound Dispatch names no run", "name the run")
@@ -144,12 +158,8 @@ def _bound(
             "two runs appeared for one launch; settle it by hand, capacity stays reserved",
             {"bound": state.run.run_id, "found": run.run_id},
         )
-    if state.state != "bound":
-        _require(state, operation, ("started", "uncertain", "unresolved"))
     _check_run(projection, state, run)
-    if operation.evidence is not UNSET:
-        proof.check_evidence(projection, state, operation.evidence, _RECONCILIATION, _ANY_SOURCE)
-    return structs.replace(state, state="bound", run=run)
+    return structs.replace(state, run=run)
 
 
 def _check_run(projection: Projection, state: DispatchState, run: Run) -> None:
@@ -178,45 +188,6 @@ def _check_run(projection: Projection, state: DispatchState, run: Run) -> None:
             f"run {run.run_id} shows {found}, the dispatch needs {wanted}",
             "bind only a run of the approved profile",
         )
-
-
-def _rejected(
-    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
-) -> DispatchState:
-    _require(state, operation, ("started", "uncertain", "unresolved"))
-    _only(operation, ("evidence", "reason"))
-    if operation.evidence is UNSET:
-        raise proof.invalid("a rejection needs evidence of no launch", "add the evidence")
-    proof.check_evidence(projection, state, operation.evidence, _NONLAUNCH, proof.NONLAUNCH_SOURCES)
-    reason = operation.reason
-    return structs.replace(
-        state, state="rejected", reason=reason if isinstance(reason, str) else state.reason
-    )
-
-
-def _uncertain(
-    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
-) -> DispatchState:
-    _require(state, operation, ("started", "uncertain"))
-    return _doubt(projection, state, operation)
-
-
-def _unresolved(
-    projection: Projection, _context: Context, state: DispatchState, operation: Dispatch
-) -> DispatchState:
-    _require(state, operation, ("uncertain", "unresolved"))
-    return _doubt(projection, state, operation)
-
-
-def _doubt(projection: Projection, state: DispatchState, operation: Dispatch) -> DispatchState:
-    _only(operation, ("evidence", "reason"))
-    if operation.reason is UNSET:
-        raise CallboardError(
-            "record_invalid", f"an {operation.state} Dispatch gives no reason", "add a reason code"
-        )
-    if operation.evidence is not UNSET:
-        proof.check_evidence(projection, state, operation.evidence, _RECONCILIATION, _ANY_SOURCE)
-    return structs.replace(state, state=operation.state, reason=operation.reason)
 
 
 def apply_release(projection: Projection, context: Context, operation: Release) -> None:

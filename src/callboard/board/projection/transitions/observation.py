@@ -16,7 +16,7 @@ from callboard.canonical import encode_trusted
 from callboard.errors import CallboardError
 
 
-def apply_observation(projection: Projection, context: Context, operation: Observation) -> None:
+def apply_observation(projection: Projection, _context: Context, operation: Observation) -> None:
     """Take in one observation under the current credential generation."""
     faults = observation_faults(operation)
     if faults:
@@ -35,21 +35,6 @@ def apply_observation(projection: Projection, context: Context, operation: Obser
             f"the observation was made under {operation.credential_generation!r}, the current "
             f"generation is {projection.credential_generation!r}",
             "read again with the current credential",
-        )
-    if operation.observed_at > context.at:
-        raise CallboardError(
-            "observation_invalid",
-            f"observed_at {operation.observed_at} is after the commit's time {context.at}",
-            "use one clock for a decision",
-        )
-    allowed = {
-        name for pool in projection.policy.pools.values() for name in pool.allowed_repositories
-    }
-    if operation.resource.repository not in allowed:
-        raise CallboardError(
-            "repository_not_allowed",
-            f"no pool allows reading {operation.resource.repository!r}",
-            "allowed: " + ", ".join(sorted(allowed)),
         )
     limits = projection.policy.limits
     if len(encode_trusted(operation)) > limits.evidence_bytes:
