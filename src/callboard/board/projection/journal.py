@@ -72,3 +72,17 @@ class Journal:
             inverse, arguments = self._undo.pop()
             inverse(*arguments)
         self._kept.clear()
+
+
+class NoJournal(Journal):
+    """Takes no notes: for reading a whole history that is thrown away where it is refused."""
+
+    def put(self, mapping: MutableMapping[K, V], key: K, value: V) -> None:
+        """`mapping[key] = value`."""
+        mapping[key] = value
+
+    def keep(self, target: Kept) -> None:
+        """Nothing to keep."""
+
+    def note(self, inverse: Callable[..., object], *arguments: object) -> None:
+        """Nothing to remember."""

@@ -6,6 +6,9 @@ methods here that keep counters, reserve and indexes true; it does no I/O and re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from msgspec import structs
 
 from callboard.board.projection import reserve
@@ -18,7 +21,7 @@ from callboard.board.projection.entities import (
     WorkState,
 )
 from callboard.board.projection.frontier import Frontier
-from callboard.board.projection.journal import Journal, Kept
+from callboard.board.projection.journal import Journal, Kept, NoJournal
 from callboard.board.protocol.operations import Observation, WorkDependency
 from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.errors import CallboardError
@@ -129,6 +132,13 @@ class Projection(Kept):
         self.pending_deliveries: dict[str, None] = {}
         self.seen_epochs: dict[str, bool] = {}
         self.seen_generations: dict[str, bool] = {FIRST_GENERATION: True}
+
+    @contextmanager
+    def without_undo(self) -> Iterator[None]:
+        """Apply commits for good, and faster; after a refusal this projection is worthless."""
+        self.journal = NoJournal()
+        yield
+        self.journal = Journal()
 
     def begin(self) -> None:
         """Make what was applied so far final, and the next commit undoable."""

@@ -107,9 +107,16 @@ def _read_quickly(line: bytes) -> ReadLine | None:
     if request_type is None:
         return None
     own = _OWN_PARAMETERS.get(request_type)
-    parameters: Any = _repeated(quick, request_type) if own is None else own.decode(raw)
-    if parameters is None or canonical.encode_trusted(parameters) != raw:
-        return None
+    parameters: Any
+    if own is not None:
+        parameters = own.decode(raw)
+        if canonical.encode_trusted(parameters) != raw:
+            return None
+    else:
+        parameters = _repeated(quick, request_type)
+        key = b"nodes" if request_type is wire.SubmitRequest else b"operations"
+        if parameters is None or raw != b'{"%b":%b}' % (key, _operations_bytes(line)):
+            return None
     request = request_type(
         id=quick.request.id, fingerprint=quick.request.fingerprint, parameters=parameters
     )
@@ -138,6 +145,19 @@ def _repeated(
             return None
         return wire.SubmitParameters(nodes=cast("list[operations.Work]", nodes))
     return wire.OperationsParameters(operations=found)
+
+
+def _operations_bytes(line: bytes) -> bytes:
+    """The bytes of a canonical line's operations, or fewer where a payload resembles their end.
+
+    The first `,"operations":` is the commit's: quotes within the strings before it are escaped.
+    """
+    start = line.find(_OPERATIONS) + len(_OPERATIONS)
+    return line[start : line.find(_AFTER_OPERATIONS, start) + 1]
+
+
+_OPERATIONS = b',"operations":'
+_AFTER_OPERATIONS = b'],"policy_epoch":'
 
 
 def written(commit: QueueCommit) -> ReadLine:

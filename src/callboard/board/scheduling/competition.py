@@ -182,13 +182,14 @@ class Competition:
         outstanding = self._counts.open_by_key.get(key, 0) + self._granted_by_key.get(key, 0)
         return outstanding >= cap
 
-    def _keys(self, priority: int) -> list[str]:
+    def _keys(self, priority: int) -> Collection[str]:
         """The keys that compete in a class."""
-        return [
-            key
-            for key in self._names[priority]
-            if self._left(priority, key) and not self._is_capped(key)
-        ]
+        names = self._names[priority]
+        if self._spent.get(priority):
+            names = [key for key in names if self._left(priority, key)]
+        if isinstance(self._pool.per_account_limit, int):
+            names = [key for key in names if not self._is_capped(key)]
+        return names
 
     def _has_leader(self, priority: int) -> bool:
         contest = self._key_contests.get(priority)

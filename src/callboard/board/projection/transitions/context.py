@@ -5,7 +5,7 @@ A look-up answers a typed state or refuses with a code that names the unknown id
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
 from callboard.board.projection.state import Projection
@@ -18,8 +18,7 @@ POSITION_BITS = 8
 """A place is `ordinal << POSITION_BITS | operation index`: 256 operations a commit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True, gc=False):
     """The commit that is being applied and its place in the chain."""
 
     commit: QueueCommit
