@@ -64,7 +64,13 @@ def parse(kind: type[T], value: object, *, what: str, code: str = "record_invali
 
 def show(value: object) -> str:
     """A short, single-line picture of a found value for messages."""
-    text = repr(value)
+    if isinstance(value, int) and value.bit_length() > 256:
+        # Python refuses to spell an integer of thousands of digits.
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return f"a large {type(value).__name__}"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -138,7 +144,7 @@ def _compile_integer(info: inspect.IntType) -> _Checker:
         if type(value) is not int:
             faults.append(Fault(pointer, f"{show(value)} is not an integer"))
         elif not low <= value <= high:
-            faults.append(Fault(pointer, f"{value} is outside {low}..{high}"))
+            faults.append(Fault(pointer, f"{show(value)} is outside {low}..{high}"))
 
     return check
 

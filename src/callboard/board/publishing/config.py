@@ -6,8 +6,7 @@ is authoritative, and nothing here can turn scheduling off or point at a particu
 
 from __future__ import annotations
 
-import tomllib
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -15,7 +14,7 @@ from callboard.board.protocol.policy import Mode, Record
 from callboard.board.protocol.scalars import CountBound, FairnessKey, Identity, Weight
 from callboard.board.protocol.validate import Fault, faults_of, parse, pointer_step, refuse
 from callboard.board.publishing.names import name_faults
-from callboard.errors import CallboardError
+from callboard.board.publishing.toml_text import read_toml
 
 CONFIG_PATH = ".callboard/config.toml"
 MAX_CONFIG_BYTES = 262_144
@@ -104,21 +103,8 @@ def read_board_settings(data: bytes | None) -> BoardSettings:
     return parse(BoardSettings, value, what=f"{CONFIG_PATH} [board]", code="config_invalid")
 
 
-def _toml(data: bytes) -> dict[str, object]:
-    if len(data) > MAX_CONFIG_BYTES:
-        raise CallboardError(
-            "resource_limit",
-            f"{CONFIG_PATH} has {len(data)} bytes, at most {MAX_CONFIG_BYTES} are read",
-            "keep only settings in it",
-        )
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CallboardError(
-            "config_invalid",
-            f"{CONFIG_PATH} is not valid TOML: {error}",
-            "correct the file and commit it",
-        ) from error
+def _toml(data: bytes) -> dict[str, Any]:
+    return read_toml(data, path=CONFIG_PATH, code="config_invalid", limit_bytes=MAX_CONFIG_BYTES)
 
 
 def _refused_by_name(value: dict[str, object]) -> list[Fault]:

@@ -7,12 +7,12 @@ holds names of variables, never values, and nothing here runs anything or reads 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from callboard import canonical
 from callboard.board.protocol.validate import Fault, near, pointer_step, refuse, show
+from callboard.board.publishing.toml_text import read_toml
 from callboard.errors import CallboardError
 
 MAX_RECIPE_BYTES = 64 * 1024
@@ -98,22 +98,7 @@ def parse_recipe(data: bytes, *, name: str) -> Recipe:
     `{pointer, message}`, or `resource_limit` for more than 64 KiB.
     """
     path = recipe_path(name)
-    if len(data) > MAX_RECIPE_BYTES:
-        raise CallboardError(
-            "resource_limit",
-            f"{path} has {len(data)} bytes, at most {MAX_RECIPE_BYTES} are read",
-            "keep the recipe short; prompts and scripts go into files of their own",
-            {"bytes": len(data), "limit_bytes": MAX_RECIPE_BYTES},
-        )
-    try:
-        table = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise CallboardError(
-            "recipe_invalid",
-            f"{path} is not valid TOML: {error}",
-            "correct the file and commit it",
-            {"faults": [{"pointer": "", "message": "not valid TOML"}]},
-        ) from error
+    table = read_toml(data, path=path, code="recipe_invalid", limit_bytes=MAX_RECIPE_BYTES)
     reader = _Reader(table)
     recipe = reader.recipe()
     if recipe is None:
