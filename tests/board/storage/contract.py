@@ -28,16 +28,30 @@ def appended(store: LedgerStore, lines: bytes) -> LedgerTip:
     return answer.tip
 
 
+# What is no ledger and no addition to one: its bytes, and the cause, line and byte of the refusal.
 BROKEN = [
-    (b"", 1, 0),
-    (ONE + b'{"n":', 2, 13),
-    (b'{"n":1}', 1, 7),
-    (ONE + b"\n" + TWO, 2, 8),
-    (b"\n" + ONE, 1, 0),
-    (ONE + b" \t\n", 2, 8),
-    (ONE + b'{"a":"\0"}\n', 2, 14),
-    (b"\0" * 20, 1, 0),
+    (b"", "empty_ledger", 1, 0),
+    (ONE + b'{"n":', "truncated_line", 2, 8),
+    (b'{"n":1}', "truncated_line", 1, 0),
+    (ONE + TWO + b" ", "truncated_line", 3, 16),
+    (ONE + b'{"a":"\0', "truncated_line", 2, 8),
+    (ONE + b"\n" + TWO, "blank_line", 2, 8),
+    (b"\n" + ONE, "blank_line", 1, 0),
+    (b"\r\n", "blank_line", 1, 0),
+    (ONE + b" \t\n", "blank_line", 2, 8),
+    (ONE + b"\n" + b'{"n":', "blank_line", 2, 8),
+    (ONE + b'{"a":"\0"}\n', "invalid_json", 2, 14),
+    (b"\0" * 20, "invalid_json", 1, 0),
 ]
+
+
+def assert_refused(error: CallboardError, cause: str, line: int, byte: int) -> None:
+    """`error` is `ledger_invalid` for this cause at this place, and says so to people too."""
+    assert error.code == "ledger_invalid"
+    assert set(error.details) == {"cause", "line", "byte", "where"}
+    assert [error.details[name] for name in ("cause", "line", "byte")] == [cause, line, byte]
+    assert f"line {line}, byte {byte}" in error.message
+    assert error.hint
 
 
 class StoreContract:
@@ -84,21 +98,20 @@ class StoreContract:
         assert refused.value.code == "append_base_invalid"
         assert bench.open().read() == tip
 
-    @pytest.mark.parametrize(("lines", "line", "byte"), BROKEN)
+    @pytest.mark.parametrize(("lines", "cause", "line", "byte"), BROKEN)
     def test_lines_that_are_not_whole_are_refused(
-        self, bench: Bench, lines: bytes, line: int, byte: int
+        self, bench: Bench, lines: bytes, cause: str, line: int, byte: int
     ) -> None:
         store = bench.open()
         tip = appended(store, ONE)
         with pytest.raises(CallboardError) as refused:
             store.append(tip, lines, message="x")
-        assert refused.value.code == "ledger_invalid"
-        assert (refused.value.details["line"], refused.value.details["byte"]) == (line, byte)
+        assert_refused(refused.value, cause, line, byte)
         assert bench.open().read() == tip
 
-    @pytest.mark.parametrize(("data", "line", "byte"), BROKEN)
+    @pytest.mark.parametrize(("data", "cause", "line", "byte"), BROKEN)
     def test_a_broken_ledger_is_refused_and_stays(
-        self, bench: Bench, data: bytes, line: int, byte: int
+        self, bench: Bench, data: bytes, cause: str, line: int, byte: int
     ) -> None:
         bench.install(data)
         store = bench.open()
@@ -109,8 +122,7 @@ class StoreContract:
         ):
             with pytest.raises(CallboardError) as refused:
                 act()
-            assert refused.value.code == "ledger_invalid"
-            assert f"line {line}, byte {byte}" in refused.value.message
+            assert_refused(refused.value, cause, line, byte)
         assert store.revision() == before is not None
 
     def test_lines_with_carriage_returns_and_spaces_are_lines(self, bench: Bench) -> None:
@@ -132,6 +144,9 @@ class StoreContract:
         with pytest.raises(CallboardError) as refused:
             store.append(store.read(), line + ONE, message="x")
         assert refused.value.code == "ledger_invalid"
+        assert refused.value.details["cause"] == "resource_limit"
+        assert refused.value.details["bytes"] == len(line + ONE)
+        assert refused.value.details["limit_bytes"] == len(line)
         assert store.revision() is None
 
     def test_contending_threads_land_once_each(self, bench: Bench) -> None:

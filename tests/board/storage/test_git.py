@@ -19,7 +19,15 @@ from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended, LedgerTip, LostRace
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
-from tests.board.storage.contract import ONE, TWO, Bench, StoreContract, appended
+from tests.board.storage import appender
+from tests.board.storage.contract import (
+    ONE,
+    TWO,
+    Bench,
+    StoreContract,
+    appended,
+    assert_refused,
+)
 from tests.board.storage.shapes import SHAPES, Git, Shape
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -160,8 +168,8 @@ def test_an_existing_branch_without_the_ledger_is_refused(
     for act in (store.read, lambda: store.append(LedgerTip(commit, b""), ONE, message="x")):
         with pytest.raises(CallboardError) as refused:
             act()
-        assert refused.value.code == "ledger_invalid"
-        assert "no such file at line 1, byte 0" in refused.value.message
+        assert refused.value.code == "queue_branch_refused"
+        assert "holds no 'work-queue.jsonl'" in refused.value.message
     assert git(shape.path, "rev-parse", REF) == commit
 
 
@@ -179,7 +187,7 @@ def test_a_ledger_that_is_no_regular_file_is_refused(
     git(shape.path, "update-ref", REF, git(shape.path, "commit-tree", tree, "-m", "odd"))
     with pytest.raises(CallboardError) as refused:
         GitStore(opened(shape.path)).read()
-    assert refused.value.code == "ledger_invalid"
+    assert_refused(refused.value, "file_not_regular", 1, 0)
 
 
 def test_a_branch_that_is_another_name_is_refused(shape: Shape, git: Git, opened: Open) -> None:
@@ -216,7 +224,7 @@ def test_an_oversized_ledger_is_refused(shape: Shape, git: Git, opened: Open) ->
     with pytest.raises(CallboardError) as refused:
         GitStore(opened(shape.path)).read()
     assert refused.value.code == "ledger_invalid"
-    assert refused.value.details["reason"] == "too large"
+    assert refused.value.details["cause"] == "resource_limit"
 
 
 # --- leaving everything else alone ---------------------------------------------------------------
@@ -440,26 +448,12 @@ def test_git_writers_race_fairly(shape: Shape, git: Git, opened: Open) -> None:
 # --- several processes, some of them killed ------------------------------------------------------
 
 
-def _appender(path: Path, name: str, count: int) -> subprocess.Popen[str]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
-    }
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.board.storage.appender", str(path), name, str(count)],
-        env=environment,
-        cwd=path,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.parametrize("shape_name", ["sha1", "sha256", "bare", "worktree"])
 def test_contending_processes_land_once_each(
     shape_name: str, make_shape: Callable[[str], Shape], git: Git, opened: Open
 ) -> None:
     shape = make_shape(shape_name)
-    running = [_appender(shape.path, f"p{number}", 25) for number in range(4)]
+    running = [appender.start(shape.path, f"p{number}", 25) for number in range(4)]
     for process in running:
         assert len(process.communicate(timeout=120)[0].split()) == 25
         assert process.returncode == 0
@@ -472,7 +466,7 @@ def test_contending_processes_land_once_each(
 
 
 def test_git_may_pack_refs_and_objects_meanwhile(shape: Shape, git: Git, opened: Open) -> None:
-    running = [_appender(shape.path, f"p{number}", 40) for number in range(2)]
+    running = [appender.start(shape.path, f"p{number}", 40) for number in range(2)]
     packed = 0
     while any(process.poll() is None for process in running):
         git(shape.path, "pack-refs", "--all", "--prune", check=False)
@@ -492,11 +486,14 @@ def test_a_killed_writer_leaves_the_old_or_the_new_tip(
     accepted: list[str] = []
     for round_number in range(12):
         name = f"k{round_number}"
-        process = _appender(shape.path, name, 10_000)
+        process = appender.start(shape.path, name, 10_000)
         assert process.stdout is not None
         seen = [line.strip() for line in itertools.islice(process.stdout, 1 + round_number % 5)]
         process.send_signal(signal.SIGKILL)
-        seen += process.communicate(timeout=60)[0].split()
+        # Not `communicate`, which would lose the lines that iterating has read ahead.
+        seen += process.stdout.read().split()
+        process.stdout.close()
+        process.wait(60)
         accepted += [f'{{"by":"{name}","n":{number}}}' for number in seen]
         store = GitStore(opened(shape.path))
         lines = store.read().data.decode().splitlines()

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from callboard.board.storage import turnstile
 from callboard.board.storage.turnstile import Turnstile
 
 HOLDER = """
@@ -72,3 +79,112 @@ def test_who_gets_no_turn_goes_ahead(tmp_path: Path) -> None:
     for path in folder.iterdir():
         with path.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_who_comes_back_finds_the_one_who_waited_before_him(tmp_path: Path) -> None:
+    turns = Turnstile(tmp_path, "board")
+    order: list[str] = []
+
+    def wait_for_one() -> None:
+        with Turnstile(tmp_path, "board").turn(30.0):
+            order.append("waited")
+
+    waiting = threading.Thread(target=wait_for_one)
+    with turns.turn(1.0):
+        waiting.start()
+        _until(lambda: not _free(tmp_path, "*.queue"))
+    with turns.turn(30.0):
+        order.append("came back")
+    waiting.join()
+    assert order == ["waited", "came back"]
+
+
+def test_a_turn_is_given_back_by_whoever_fails_in_it(tmp_path: Path) -> None:
+    turns = Turnstile(tmp_path, "board")
+    with pytest.raises(KeyError), turns.turn(1.0):
+        raise KeyError
+    assert _free(tmp_path, "*.lock")
+
+
+def test_whoever_is_interrupted_while_waiting_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns, other = Turnstile(tmp_path, "board"), Turnstile(tmp_path, "board")
+    before = len(os.listdir("/proc/self/fd"))
+
+    def interrupt(_wait: threading.Event, _timeout: float) -> bool:
+        raise KeyboardInterrupt
+
+    with turns.turn(1.0):
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Event, "wait", interrupt)
+            with pytest.raises(KeyboardInterrupt), other.turn(30.0):
+                pass
+        assert _free(tmp_path, "*.queue")
+    assert _free(tmp_path, "*.lock")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_files_that_cannot_be_opened_or_locked_stop_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = Turnstile(tmp_path, "board")
+    with turns.turn(1.0):
+        pass
+    entered = []
+
+    def refuse(_descriptor: int, _operation: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        with turns.turn(30.0):
+            entered.append("no locks")
+    for name in ("*.lock", "*.queue"):
+        path = next(tmp_path.glob(name))
+        path.unlink()
+        path.mkdir()
+        with turns.turn(30.0):
+            entered.append(name)
+    assert entered == ["no locks", "*.lock", "*.queue"]
+    assert [path for path in tmp_path.glob("*") if path.is_file()] == []
+
+
+def test_a_folder_deleted_meanwhile_stops_nobody(tmp_path: Path) -> None:
+    folder = tmp_path / "turns"
+    folder.mkdir()
+    turns = Turnstile(folder, "board")
+    with turns.turn(1.0):
+        shutil.rmtree(folder)
+        with turns.turn(30.0):
+            assert not folder.exists()
+    folder.mkdir()
+    with turns.turn(1.0):
+        assert not _free(folder, "*.lock")
+
+
+def test_nobody_waits_longer_than_the_longest_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turnstile, "LONGEST_WAIT_S", 0.05)
+    turns = Turnstile(tmp_path, "board")
+    began = time.monotonic()
+    with turns.turn(1.0), turns.turn(3600.0):
+        assert 0.05 <= time.monotonic() - began < 30.0
+
+
+def _free(folder: Path, name: str) -> bool:
+    """Whether nobody holds the one file of this name."""
+    with next(folder.glob(name)).open("rb") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def _until(met: Callable[[], bool]) -> None:
+    deadline, pause = time.monotonic() + 60, threading.Event()
+    while not met():
+        assert time.monotonic() < deadline
+        pause.wait(0.001)

@@ -22,8 +22,9 @@ _BLANK_FIRST = re.compile(rb"[ \t\r]*\n")
 def check_ledger(data: bytes, where: str) -> None:
     """Refuse `data` unless it is one or more whole lines (§7.6, wire-v3 §1).
 
-    Raises `CallboardError` `ledger_invalid`; details hold `line` (from 1), `byte` (from 0, where
-    the fault is), `where` and `cause`.
+    Raises `CallboardError` `ledger_invalid`; details hold `line` (from 1) and `byte` (from 0) of
+    the fault, of a torn last line those at which it begins, `where`, and `cause`: `empty_ledger`,
+    `blank_line`, `truncated_line`, `invalid_json` (a NUL) or `resource_limit`.
     """
     if len(data) > MAX_LEDGER_BYTES:
         raise too_large(len(data), where)
@@ -36,7 +37,8 @@ def check_ledger(data: bytes, where: str) -> None:
 def check_lines(lines: bytes, base_bytes: int, where: str) -> None:
     """Refuse lines that would break the framing of a ledger of `base_bytes` bytes.
 
-    Raises `CallboardError` `ledger_invalid`; line and byte count within `lines`.
+    Raises `CallboardError` `ledger_invalid` with the details of `check_ledger`; line and byte
+    count within `lines`.
     """
     if base_bytes + len(lines) > MAX_LEDGER_BYTES:
         raise too_large(base_bytes + len(lines), where)

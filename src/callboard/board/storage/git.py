@@ -77,8 +77,9 @@ class GitStore:
     def read(self) -> LedgerTip:
         """The ledger at the branch tip; see `LedgerStore.read`.
 
-        Also raises `queue_branch_refused` where the branch is the repository's own line of work,
-        and `object_missing` or `object_corrupt` where Git's data is.
+        Also raises `queue_branch_refused` where the branch is the repository's own line of work
+        or holds no ledger file, `ledger_invalid` with cause `file_not_regular` where that is no
+        plain file, and `object_missing` or `object_corrupt` where Git's data is.
         """
         revision = self.revision()
         with self._lock:

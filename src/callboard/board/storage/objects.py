@@ -1,7 +1,8 @@
 """One repository's object database: bounded, verified reads and durable writes.
 
 Loose objects are read and written here; packs and borrowed folders are read by `packs`. An object
-is visible under its name only when it is complete. Nothing is ever deleted.
+is visible under its name only when it is complete. Nothing is ever deleted; what Git's maintenance
+deletes before a ref keeps it is written again.
 
 dulwich's own writer is not used because it guards an object by `<name>.lock`, which a killed
 process leaves behind for good, and because it does not sync the folders.
@@ -9,6 +10,7 @@ process leaves behind for good, and because it does not sync the folders.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -28,6 +30,7 @@ from callboard.board.storage.refusals import (
     object_missing,
     typed_io,
 )
+from callboard.board.storage.vanishing import make_folders, retried
 from callboard.errors import CallboardError
 from callboard.files import sync_folder
 
@@ -52,6 +55,7 @@ class Objects:
         self._lock = threading.RLock()
         self._packs: Packs | None = None
         self._unsynced: set[Path] = set()
+        self._fresh: dict[str, tuple[str, Sequence[bytes]]] = {}
 
     def close(self) -> None:
         """Let go of the open packs. May be called twice; later reads open them again."""
@@ -103,23 +107,37 @@ class Objects:
         """Store the object whose contents are `pieces` joined; answers its name.
 
         The file is synced; its folder is once `sync` returns, which has to come before anything
-        may point to the object.
+        may point to the object. Until then `pieces` are held.
         """
         oid = self._name(kind, pieces)
-        path = self._path(oid)
-        with typed_io("write the object", path), self._lock:
-            if not self._kept(oid, path, sum(map(len, pieces))):
-                self._write_loose(path, kind, pieces)
-            self._unsynced.add(path.parent)
+        with typed_io("write the object", self._path(oid)), self._lock:
+            retried(lambda: self._store(oid, kind, pieces))
+            self._fresh[oid] = (kind, pieces)
         return oid
 
     def sync(self) -> None:
-        """Make the names of all objects written so far durable."""
-        with self._lock:
-            for folder in sorted(self._unsynced):
-                with typed_io("sync", folder):
-                    sync_folder(folder)
+        """Make the names of all objects written so far durable, and see that none was pruned.
+
+        Nothing points to them yet, so `git prune --expire=now` takes them for forgotten. As with
+        Git itself, one that does so after this, and before the ref moves, is not noticed.
+        """
+        with typed_io("sync", self._folder), self._lock:
+            retried(self._settle)
+            self._fresh.clear()
+            self._unsynced.clear()
+
+    def _settle(self) -> None:
+        for folder in sorted(self._unsynced):
+            try:
+                sync_folder(folder)
+            except FileNotFoundError:
+                # It was removed, and with it the objects that are missed below.
                 self._unsynced.discard(folder)
+        gone = [oid for oid in self._fresh if not self._path(oid).exists()]
+        for oid in gone:
+            self._store(oid, *self._fresh[oid])
+        if gone:
+            raise FileNotFoundError(errno.ENOENT, "objects were pruned", str(self._folder))
 
     def _name(self, kind: str, pieces: Sequence[bytes]) -> str:
         digest = hashlib.new(self._object_format, usedforsecurity=False)
@@ -154,10 +172,17 @@ class Objects:
             # Imported when first needed: it takes longer than reading a whole small ledger.
             from callboard.board.storage.packs import Packs
 
-            self._packs = Packs(self._folder, self._object_format)
+            with typed_io("open the packs of", self._folder):
+                self._packs = Packs(self._folder, self._object_format)
         return self._packs
 
     # --- writing ---
+
+    def _store(self, oid: str, kind: str, pieces: Sequence[bytes]) -> None:
+        path = self._path(oid)
+        if not self._kept(oid, path, sum(map(len, pieces))):
+            self._write_loose(path, kind, pieces)
+        self._unsynced.add(path.parent)
 
     def _kept(self, oid: str, path: Path, size_bytes: int) -> bool:
         """Whether a whole object already stands at `path`; it is then made young and durable.
@@ -165,24 +190,18 @@ class Objects:
         Young, so that a prune running beside us does not take it for forgotten.
         """
         try:
-            kind, data = _inflate(path.read_bytes(), oid, size_bytes)
-            if self._name(kind, (data,)) != oid:
-                return False
-            os.utime(path)
+            with path.open("rb") as stream:
+                kind, data = _inflate(stream.read(), oid, size_bytes)
+                if self._name(kind, (data,)) != oid:
+                    return False
+                os.utime(path)
+                os.fsync(stream.fileno())
         except (FileNotFoundError, PermissionError, zlib.error, ValueError, CallboardError):
             return False
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
         return True
 
     def _write_loose(self, path: Path, kind: str, pieces: Sequence[bytes]) -> None:
-        try:
-            path.parent.mkdir()
-        except FileExistsError:
-            pass
-        else:
-            adjust_shared_perm(path.parent, self._shared)
-            self._unsynced.add(self._folder)
+        make_folders(self._folder, path.parent, self._shared, self._unsynced)
         # The prefix by which Git's own prune knows an abandoned object file.
         temporary = path.parent / f"tmp_obj_{secrets.token_hex(8)}"
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)

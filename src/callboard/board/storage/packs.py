@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from dulwich.errors import ChecksumMismatch, FileFormatException
 from dulwich.object_format import OBJECT_FORMATS
@@ -17,9 +19,11 @@ from dulwich.object_store import BaseObjectStore, DiskObjectStore
 from dulwich.objects import ObjectID
 
 from callboard.board.storage.refusals import io_refused, object_corrupt, object_missing
+from callboard.board.storage.vanishing import retried
 
 _KINDS = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _MAX_BORROWED = 64
+_T = TypeVar("_T")
 _UNREADABLE = (
     ChecksumMismatch,
     FileFormatException,
@@ -45,12 +49,18 @@ class Packs:
 
     def holds(self, oid: str) -> bool:
         """Whether the object can be found."""
-        return ObjectID(oid.encode()) in self._store
+        return self._ask(oid, self._store.__contains__)
 
     def read(self, oid: str) -> tuple[str, bytes]:
         """The object's kind and contents; `object_missing` or `object_corrupt` otherwise."""
+        number, data = self._ask(oid, self._store.get_raw)
+        return _KINDS.get(number, "object of no known kind"), data
+
+    def _ask(self, oid: str, question: Callable[[ObjectID], _T]) -> _T:
+        name = ObjectID(oid.encode())
         try:
-            number, data = self._store.get_raw(ObjectID(oid.encode()))
+            # Git's maintenance may remove a file between the look for it and its opening.
+            return retried(lambda: question(name))
         except KeyError as error:
             raise object_missing(oid) from error
         except OSError as error:
@@ -59,7 +69,6 @@ class Packs:
             # Without the frames, which would keep the pack's mapping from being closed.
             cause = error.with_traceback(None)
             raise object_corrupt(oid, "its pack cannot be read") from cause
-        return _KINDS.get(number, "object of no known kind"), data
 
 
 class _Store(DiskObjectStore):

@@ -16,10 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dulwich.file import SharedPerm, adjust_shared_perm
+from dulwich.file import SharedPerm
 from dulwich.refs import Ref, check_ref_format
 
-from callboard.board.storage.refusals import io_refused, typed_io
+from callboard.board.storage.refusals import io_refused
+from callboard.board.storage.vanishing import make_folders
 from callboard.board.storage.writer_lock import Busy, Patience, WriterLock
 from callboard.errors import CallboardError
 from callboard.files import sync_folder
@@ -165,10 +166,7 @@ class Refs:
         if not name.startswith("refs/"):
             raise _invalid(name, "only names below refs/ are ever moved")
         patience = Patience(self._wait_s, lambda: self._at(name) != old)
-        folder = self._common_dir / "callboard"
-        with typed_io("lock the ref below", folder):
-            _make_folders(folder, self._shared)
-        writer = WriterLock(folder, name, self._shared)
+        writer = WriterLock(self._common_dir, name, self._shared)
         try:
             with writer.held(patience):
                 if self._at(name) != old:
@@ -196,16 +194,14 @@ class Refs:
         """The move itself, under Git's own lock file, so that Git's writers are kept out too."""
         path = self._path(name)
         lock = path.with_name(path.name + ".lock")
-        with typed_io("prepare the ref", path):
-            writer.clear(lock)
-            synced = self._make_room(name, path)
-            pending = writer.prepare(new.encode("ascii") + b"\n")
+        unsynced = {path.parent}
         try:
-            if not self._lock(name, old, pending, lock):
+            writer.clear(lock)
+            if not self._lock(name, old, new, lock, writer, unsynced):
                 return False
             try:
                 if self._at(name) != old:
-                    lock.unlink()
+                    lock.unlink(missing_ok=True)
                     return False
                 os.rename(lock, path)
             except BaseException:
@@ -216,46 +212,56 @@ class Refs:
         except OSError as error:
             raise io_refused("move the ref", path, error) from error
         finally:
-            pending.unlink(missing_ok=True)
-        self._sync(name, [path.parent, *synced])
+            writer.discard()
+        self._sync(name, unsynced)
         return True
 
-    def _lock(self, name: str, old: str | None, pending: Path, lock: Path) -> bool:
-        """Take Git's lock file; False when the ref has left `old` meanwhile."""
+    def _lock(
+        self,
+        name: str,
+        old: str | None,
+        new: str,
+        lock: Path,
+        writer: WriterLock,
+        unsynced: set[Path],
+    ) -> bool:
+        """Take Git's lock file, holding `new`; False when the ref has left `old` meanwhile."""
+        contents = new.encode("ascii") + b"\n"
         patience = Patience(self._wait_s, lambda: self._at(name) != old)
         while True:
+            vanished: FileNotFoundError | None = None
             try:
-                if _link(pending, lock):
+                self._make_room(name, unsynced)
+                if _link(writer.prepare(contents), lock, contents):
                     return True
-                age_ms = _age_ms(lock, pending)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
                 # Git has just cleared away the folder, as it was empty.
-                self._make_room(name, self._path(name))
-                age_ms = 0
+                vanished = error
             if not patience.pause():
                 if patience.overtaken():
                     return False
-                raise _locked(name, lock, stale=age_ms >= _STALE_MS)
+                if vanished is not None:
+                    raise vanished
+                raise _locked(name, lock, stale=_age_ms(lock, writer.pending) >= _STALE_MS)
 
-    def _make_room(self, name: str, path: Path) -> list[Path]:
-        """Make the folders above `path`, drop empty ones in its place; answers what to sync."""
-        made: list[Path] = []
+    def _make_room(self, name: str, unsynced: set[Path]) -> None:
+        """Make the folders above the ref's file, and drop empty ones in its place."""
+        path = self._path(name)
         try:
-            made = _make_folders(path.parent, self._shared)
+            make_folders(self._common_dir, path.parent, self._shared, unsynced)
             for folder, _, _ in os.walk(path, topdown=False):
-                os.rmdir(folder)
+                _drop(folder)
         except (FileExistsError, NotADirectoryError) as error:
             raise self._conflict(name) from error
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:
                 raise
             raise self._conflict(name) from error
-        return made
 
-    def _sync(self, name: str, folders: list[Path]) -> None:
+    def _sync(self, name: str, folders: set[Path]) -> None:
         try:
-            for folder in folders:
-                sync_folder(folder)
+            for folder in sorted(folders):
+                self._sync_folder(folder)
         except OSError as error:
             raise CallboardError(
                 "outcome_unknown",
@@ -263,6 +269,13 @@ class Refs:
                 "read it again and look for what was written before trying again",
                 {"ref": name},
             ) from error
+
+    def _sync_folder(self, folder: Path) -> None:
+        try:
+            sync_folder(folder)
+        except FileNotFoundError:
+            # Git drops the folder once it has taken the ref into `packed-refs`, which lies here.
+            sync_folder(self._common_dir)
 
 
 def check_name(name: str) -> None:
@@ -307,7 +320,7 @@ def _locked(name: str, lock: Path, *, stale: bool) -> CallboardError:
     )
 
 
-def _link(pending: Path, lock: Path) -> bool:
+def _link(pending: Path, lock: Path, contents: bytes) -> bool:
     """Take Git's lock with its contents already in it; False when somebody holds it."""
     try:
         os.link(pending, lock)
@@ -316,21 +329,33 @@ def _link(pending: Path, lock: Path) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        return _create(pending, lock)
+        return _create(lock, contents)
     return True
 
 
-def _create(pending: Path, lock: Path) -> bool:
+def _create(lock: Path, contents: bytes) -> bool:
     """The same where the file system has no hard links."""
     try:
         descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(pending.read_bytes())
-        stream.flush()
-        os.fsync(stream.fileno())
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(contents)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        lock.unlink(missing_ok=True)
+        raise
     return True
+
+
+def _drop(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except FileNotFoundError:
+        # Git was faster.
+        return
 
 
 def _age_ms(lock: Path, pending: Path) -> int:
@@ -339,18 +364,3 @@ def _age_ms(lock: Path, pending: Path) -> int:
         return (pending.stat().st_mtime_ns - lock.stat().st_mtime_ns) // 1_000_000
     except FileNotFoundError:
         return 0
-
-
-def _make_folders(folder: Path, shared: SharedPerm | None) -> list[Path]:
-    """Make `folder` and those above it that are missing; answers the parents of what was made."""
-    if folder.is_dir():
-        return []
-    parents = _make_folders(folder.parent, shared)
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        if not folder.is_dir():
-            raise
-    else:
-        adjust_shared_perm(folder, shared)
-    return [*parents, folder.parent]

@@ -33,10 +33,13 @@ def io_refused(what: str, path: Path, error: OSError) -> CallboardError:
             "give this user access to the repository, or use another one",
             {"path": str(path)},
         )
+    hint = "free space or repair the disk, then try again"
+    if error.errno == errno.ENOENT:
+        hint = "something removed it meanwhile; check that the repository stands, then try again"
     return CallboardError(
         "storage_failed",
         f"cannot {what} {str(path)!r}: {error.strerror or error}",
-        "free space or repair the disk, then try again",
+        hint,
         {"path": str(path), "errno": errno.errorcode.get(error.errno or 0, "unknown")},
     )
 

@@ -27,7 +27,7 @@ from callboard.board.storage.commits import (
 from callboard.board.storage.discovery import Layout
 from callboard.board.storage.objects import Objects
 from callboard.board.storage.refs import Refs
-from callboard.board.storage.refusals import object_missing, repository_invalid
+from callboard.board.storage.refusals import io_refused, object_missing, repository_invalid
 from callboard.errors import CallboardError
 
 _BRANCHES = "refs/heads/"
@@ -105,12 +105,21 @@ class Repository:
 
     def checked_out_branches(self) -> frozenset[str]:
         """The branches that the HEADs of the main and all linked worktrees are on."""
-        heads = [self._layout.common_dir / "HEAD"]
-        heads += (self._layout.common_dir / "worktrees").glob("*/HEAD")
+        heads = [self._layout.common_dir / "HEAD", *self._linked_heads()]
         values = [self._refs.read_file(head) for head in heads]
         return frozenset(
             short for value in values if value and (short := _short(value.target)) is not None
         )
+
+    def _linked_heads(self) -> list[Path]:
+        # Not by `glob`, which fails where Git prunes the last worktree meanwhile.
+        folder = self._layout.common_dir / "worktrees"
+        try:
+            return [folder / name / "HEAD" for name in os.listdir(folder)]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise io_refused("list", folder, error) from error
 
     def default_branch(self) -> str | None:
         """The short name of `origin`'s default branch, as far as this clone knows it."""

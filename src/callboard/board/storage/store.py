@@ -45,7 +45,8 @@ class LedgerStore(Protocol):
         """The tip with its bytes; may be the last answer again when the revision is unchanged.
 
         Raises `CallboardError` `ledger_invalid` for a ledger that is present but empty, torn or
-        otherwise not whole lines; the message gives line and byte, nothing is repaired.
+        otherwise not whole lines; details hold `cause`, `line`, `byte` and `where` as `framing`
+        gives them, nothing is repaired.
         """
         ...
 
@@ -53,6 +54,7 @@ class LedgerStore(Protocol):
         """Add `lines` (one or more, each ending in LF) behind `base`, or write nothing at all.
 
         Creates the ledger when `base.revision` is None. `message` describes the write for
-        people. After `Appended` the bytes survive a crash of the machine.
+        people. After `Appended` the bytes survive a crash of the machine. Raises `CallboardError`
+        `ledger_invalid` for bad lines as for a bad ledger, and `append_base_invalid`.
         """
         ...

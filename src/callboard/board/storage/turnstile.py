@@ -40,16 +40,21 @@ class Turnstile:
         Only the one who holds the queue may wait at the door. So whoever leaves and comes back
         finds somebody before him, where others have waited for some milliseconds.
         """
-        deadline = time.monotonic() + min(wait_s, LONGEST_WAIT_S)
-        queue = _take(self._queue, deadline, _IN_THE_QUEUE_S)
-        door = None if queue is None else _take(self._door, deadline, _AT_THE_DOOR_S)
-        if queue is not None:
-            os.close(queue)
+        door = self._reach_the_door(time.monotonic() + min(wait_s, LONGEST_WAIT_S))
         try:
             yield
         finally:
             if door is not None:
                 os.close(door)
+
+    def _reach_the_door(self, deadline: float) -> int | None:
+        queue = _take(self._queue, deadline, _IN_THE_QUEUE_S)
+        if queue is None:
+            return None
+        try:
+            return _take(self._door, deadline, _AT_THE_DOOR_S)
+        finally:
+            os.close(queue)
 
 
 def _take(path: Path, deadline: float, pause_s: float) -> int | None:
@@ -58,18 +63,27 @@ def _take(path: Path, deadline: float, pause_s: float) -> int | None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError:
         return None
+    taken = False
+    try:
+        taken = _wait_for(descriptor, deadline, pause_s)
+    finally:
+        if not taken:
+            os.close(descriptor)
+    return descriptor if taken else None
+
+
+def _wait_for(descriptor: int, deadline: float, pause_s: float) -> bool:
     pause = Event()
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return descriptor
         except BlockingIOError:
-            if time.monotonic() < deadline:
-                # flock tells nobody when it is free.
-                pause.wait(pause_s * random.uniform(0.5, 1.5))
-                continue
+            if time.monotonic() >= deadline:
+                return False
+            # flock tells nobody when it is free.
+            pause.wait(pause_s * random.uniform(0.5, 1.5))
         except OSError:
             # A file system without locks.
-            pass
-        os.close(descriptor)
-        return None
+            return False
+        else:
+            return True

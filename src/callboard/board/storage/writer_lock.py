@@ -18,6 +18,7 @@ from pathlib import Path
 from dulwich.file import SharedPerm, adjust_shared_perm
 
 from callboard.board.storage.refusals import io_refused
+from callboard.board.storage.vanishing import make_folders, retried
 
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.02
@@ -50,18 +51,29 @@ class Patience:
 
 
 class WriterLock:
-    """The writers' lock of one ref, an advisory lock on a file of its own in `folder`.
+    """The writers' lock of one ref, an advisory lock on a file in `<common_dir>/callboard`.
 
     Beside it lies, during a move, the pending file: a hard link to Git's lock file. Whoever
     holds this lock and finds the pending file knows that its maker is dead, and that the lock
     file which is the same inode was that maker's.
+
+    The folder may be deleted at any time. Then two may hold a lock of this name, each on a file
+    of its own; as a pending file is named by the inode of its maker's lock file, which stays
+    taken while the maker lives, neither takes the other for dead, and Git's lock file parts them.
     """
 
-    def __init__(self, folder: Path, ref: str, shared: SharedPerm | None) -> None:
-        stem = "ref-" + hashlib.sha256(ref.encode()).hexdigest()[:32]
-        self.path = folder / f"{stem}.lock"
-        self._pending = folder / f"{stem}.pending"
+    def __init__(self, common_dir: Path, ref: str, shared: SharedPerm | None) -> None:
+        self._common_dir = common_dir
+        self._folder = common_dir / "callboard"
+        self._stem = "ref-" + hashlib.sha256(ref.encode()).hexdigest()[:32]
+        self.path = self._folder / f"{self._stem}.lock"
+        self._inode = 0
         self._shared = shared
+
+    @property
+    def pending(self) -> Path:
+        """Where `prepare` writes. Only while holding the lock."""
+        return self._folder / f"{self._stem}.{self._inode}.pending"
 
     @contextmanager
     def held(self, patience: Patience) -> Iterator[None]:
@@ -84,14 +96,21 @@ class WriterLock:
                 raise Busy(overtaken=patience.overtaken())
 
     def _try_once(self) -> int | None:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self._make_folder()
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            # The folder was deleted in this very moment.
+            return None
         taken = False
         try:
             if self._shared is not None and os.fstat(descriptor).st_uid == os.geteuid():
                 adjust_shared_perm(self.path, self._shared)
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A lock on a file that was deleted meanwhile is worth nothing.
-            taken = os.path.samestat(os.fstat(descriptor), self.path.stat())
+            held = os.fstat(descriptor)
+            taken = os.path.samestat(held, self.path.stat())
+            self._inode = held.st_ino
         except (BlockingIOError, FileNotFoundError):
             pass
         finally:
@@ -99,10 +118,13 @@ class WriterLock:
                 os.close(descriptor)
         return descriptor if taken else None
 
+    def _make_folder(self) -> None:
+        retried(lambda: make_folders(self._common_dir, self._folder, self._shared, set()))
+
     def clear(self, git_lock: Path) -> None:
         """Remove what a dead holder of this lock left behind. Only while holding it."""
         try:
-            left = self._pending.stat()
+            left = self.pending.stat()
         except FileNotFoundError:
             return
         try:
@@ -110,16 +132,30 @@ class WriterLock:
                 git_lock.unlink()
         except FileNotFoundError:
             pass
-        self._pending.unlink()
+        self.pending.unlink(missing_ok=True)
 
     def prepare(self, contents: bytes) -> Path:
-        """Write the pending file, synced, and answer its path. Only while holding the lock."""
+        """Write the pending file, synced, unless it is there; only while holding the lock.
+
+        Answers its path. Raises `FileNotFoundError` when its folder is being deleted.
+        """
+        if self.pending.exists():
+            return self.pending
+        self._make_folder()
         descriptor = os.open(
-            self._pending, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
+            self.pending, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
         )
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(contents)
             stream.flush()
             os.fsync(stream.fileno())
-        adjust_shared_perm(self._pending, self._shared)
-        return self._pending
+        adjust_shared_perm(self.pending, self._shared)
+        return self.pending
+
+    def discard(self) -> None:
+        """Remove the pending file, if there is one. Only while holding the lock."""
+        try:
+            self.pending.unlink(missing_ok=True)
+        except OSError:
+            # The next holder clears it; the move has had its outcome.
+            return
