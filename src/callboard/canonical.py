@@ -42,7 +42,7 @@ _decoder = msgspec.json.Decoder(float_hook=_no_float)
 def encode(value: Json) -> bytes:
     """The canonical bytes of a typed value, without a newline.
 
-    A float that is integral and safe is written as an integer. Raises `CallboardError`
+    Floats with the value of a safe whole number lose their point. Raises `CallboardError`
     `noncanonical_number` (fraction, -0.0, NaN, infinity, unsafe integer), `invalid_unicode`
     (lone surrogate), `invalid_json` (a type JSON does not have, a non-string key) or
     `resource_limit` (depth, array length).

@@ -214,24 +214,22 @@ def run(session: list[Step], folder: Path, env: dict[str, str]) -> list[Outcome]
 
 
 def reader_environment(home: Path) -> dict[str, str]:
-    """The environment of a reader who has Git set up and `callboard` on the path."""
+    """The environment of a reader who has Git set up and `callboard` on the path.
+
+    All folders follow from HOME, as for most readers: a page that needs an `XDG_*` variable fails.
+    """
     home.mkdir()
-    settings = home / "gitconfig"
-    settings.write_text(
+    (home / ".gitconfig").write_text(
         "[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n"
         "[advice]\n\tdetachedHead = false\n"
     )
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return os.environ | {
-        "COLUMNS": "100",
-        "GIT_CONFIG_GLOBAL": str(settings),
-        "HOME": str(home),
-        "PATH": path,
-        "XDG_CACHE_HOME": str(home / "cache"),
-        "XDG_CONFIG_HOME": str(home / "config"),
-        "XDG_DATA_HOME": str(home / "data"),
-        "XDG_STATE_HOME": str(home / "state"),
+    outer = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "GIT_CONFIG_GLOBAL" and not name.startswith("XDG_")
     }
+    return outer | {"COLUMNS": "100", "HOME": str(home), "PATH": path}
 
 
 def _normal(text: str) -> str:

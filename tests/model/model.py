@@ -44,8 +44,8 @@ Planning
 
 Lifecycle
 - Steps of a group: reserved, started, then bound, uncertain, unresolved or rejected;
-  uncertain, then bound, unresolved or rejected; unresolved, then bound or rejected. Repeating uncertain, unresolved or
-  the same binding is a write like any other; a Release is none.
+  uncertain, then bound, unresolved or rejected; unresolved, then bound or rejected. Repeating
+  uncertain, unresolved or the same binding is a write like any other; a Release is none.
 - Release proof: prelaunch while reserved, terminal run once bound, nonlaunch otherwise. Rejection
   carries nonlaunch evidence; evidence beside any other step is of kind reconciliation.
 - A run serves one group only. Evidence and runs show the board's repository and the frozen

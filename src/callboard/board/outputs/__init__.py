@@ -1,1 +1,1 @@
-"""What a worker may do to the world: claim scope, contracts, handlers, verification."""
+"""What a run may hand over: it is judged, stored, published and found again in Git."""

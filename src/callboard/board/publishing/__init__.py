@@ -1,1 +1,1 @@
-"""The one checked way to change the board: request, candidate, append, receipt."""
+"""From settings, recipes and plans to accepted requests; nothing else writes to a ledger."""
