@@ -22,8 +22,12 @@ SOURCE = ROOT / "src" / "callboard"
 PAGES = ROOT / "docs" / "reference"
 MADE = "<!-- Made by scripts/reference.py: change the source, then run `make docs`. -->\n"
 
-# Codes that no literal in the source spells.
-COMPUTED = {"result_limit", "evidence_limit"}
+# Codes that no literal call in the source spells, and the package that refuses with them.
+COMPUTED = {
+    "evidence_limit": "board.projection",
+    "resource_unverified": "board.publishing",
+    "result_limit": "board.projection",
+}
 MEANINGS = {
     "actor_invalid": "an actor's run fields do not come together, or a worker names no run",
     "admission_paused": "new Work is not admitted now",
@@ -217,8 +221,8 @@ def codes(folder: Path = SOURCE) -> dict[str, set[str]]:
         place = ".".join(path.relative_to(folder).with_suffix("").parts[:2])
         for code in _given(tree, makers):
             found.setdefault(code, set()).add(place)
-    for code in COMPUTED:
-        found.setdefault(code, set()).add("board.projection")
+    for code, place in COMPUTED.items():
+        found.setdefault(code, set()).add(place)
     return found
 
 
@@ -317,7 +321,7 @@ it. With `--json` standard output holds exactly one JSON document; progress goes
 
 | exit | meaning |
 |---|---|
-| 0 | done |
+| 0 | done; `run` ends so also where nodes are stuck |
 | 1 | refused; the code is in the [table of codes](errors.md) |
 | 2 | the command was misused |
 | 3 | nothing was granted; the answer says why |

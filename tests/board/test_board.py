@@ -79,7 +79,8 @@ def test_recipes_and_settings_come_from_heads_commit(folder: Path, board: Board)
     (folder / ".callboard" / "config.toml").write_text("[work_queue]\nconcurrency = 2\n")
     assert board.settings().work_queue.concurrency == 16
     (folder / ".callboard" / "workers" / "extra.toml").write_text(RECIPE)
-    assert list(board.recipes(head(folder))) == ["default"]
+    found, faulty = board.recipes(head(folder))
+    assert (list(found), faulty) == (["default"], {})
     revision = commit(folder)
     policy = board.propose_policy()
     assert policy.pools["default"].logical_limit == 2

@@ -189,7 +189,7 @@ def test_without_the_registry_a_bound_run_keeps_its_slot_and_ends_by_itself(worl
     findings = world.reconcilers(3, 3)
     assert {word for found in findings for word in found.values()} == {"run_unknown_here"}
     summary = world.run()
-    assert (summary["reason"], [one["reason"] for one in summary["stuck"]]) == (
+    assert (summary["reason"], [one["reason"] for one in summary["left"]]) == (
         "idle", ["run_unknown_here"]
     )  # fmt: skip
     assert world.works()["other"].barrier == "verified"
@@ -212,7 +212,7 @@ def test_without_the_registry_a_launch_stays_in_doubt(world: World) -> None:
     assert list(world.reconcilers(1, 1, future)[0].values()) == ["launch_unresolved"]
     ledger = world.ledger()
     summary = world.run()
-    assert [one["reason"] for one in summary["stuck"]] == ["launch_unresolved"]
+    assert [one["reason"] for one in summary["left"]] == ["launch_unresolved"]
     assert world.ledger() == ledger
     projection = world.history().projection
     assert (len(projection.open_dispatches), world.journal) == (1, [])

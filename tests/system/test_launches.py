@@ -77,7 +77,7 @@ def test_a_worker_that_always_fails_gets_its_attempts_and_no_more(world: World) 
     world.submit({"key": "task", "payload": STUBBORN}, {"key": "next", "after": ["task"]})
     summary = world.run()
     assert summary["counts"]["granted"] == 3
-    assert [one["reason"] for one in summary["stuck"]] == ["dependency_failed"]
+    assert [one["reason"] for one in summary["left"]] == ["dependency_failed"]
     assert len(world.journal) == 3
     task = world.works()["task"]
     assert (task.state, task.attempts, task.cancellation_reason) == (
@@ -132,7 +132,7 @@ def test_a_paused_board_is_idle_with_a_group_that_waits_for_its_start(world: Wor
         board.grant()
         board.set_paused("grants", True, reason="later")
         summary = world.run()
-        assert (summary["reason"], [one["reason"] for one in summary["stuck"]]) == (
+        assert (summary["reason"], [one["reason"] for one in summary["left"]]) == (
             "idle", ["grants_paused"]
         )  # fmt: skip
         board.set_paused("grants", False, reason="now")

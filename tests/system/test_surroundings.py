@@ -202,7 +202,7 @@ def test_two_users_on_one_repository_have_runs_of_their_own(world: World) -> Non
     other = World(world.root / "second-user", world.path)
     make_principal(other.folders.config)
     summary = other.run()
-    assert [one["reason"] for one in summary["stuck"]] == ["run_unknown_here"]
+    assert [one["reason"] for one in summary["left"]] == ["run_unknown_here"]
     go.touch()
     world.finish(process)
     world.check_settled()

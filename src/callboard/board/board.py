@@ -11,18 +11,19 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from callboard.board.execution.checkout import POST, next_step
+from callboard.board.execution.host import Host
 from callboard.board.execution.principal import read_principal
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.routes import Routes
 from callboard.board.execution.site import Folders, Site
 from callboard.board.ledger.history import History
-from callboard.board.outputs.deliverable import check_deliverable
 from callboard.board.protocol import commit as wire
-from callboard.board.protocol.operations import Work
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
 from callboard.board.protocol.scalars import ReasonCode
 from callboard.board.protocol.validate import faults_of, refuse, show
@@ -37,7 +38,7 @@ from callboard.board.publishing.config import (
 )
 from callboard.board.publishing.intents import MAX_NODES, DispatchNext, Intent, Nothing, Submit
 from callboard.board.publishing.names import name_faults
-from callboard.board.publishing.plan import Plan, parts_of
+from callboard.board.publishing.plan import Plan, in_order, parts_of
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted, Publisher
 from callboard.board.publishing.recipe import (
     FOLDER,
@@ -154,7 +155,12 @@ class Board:
         for name, error in faulty.items():
             if name in named or not recipes:
                 raise error
-        return propose_policy(queue, recipes, repository=self.site.name, revision=commit)
+        try:
+            return propose_policy(queue, recipes, repository=self.site.name, revision=commit)
+        except CallboardError as error:
+            if error.code == "worker_missing" and (step := self.next_step()) != POST:
+                error.hint = step
+            raise
 
     def _head(self) -> str:
         commit = self.site.repository.head_commit()
@@ -162,41 +168,18 @@ class Board:
             raise CallboardError(
                 "head_unborn",
                 "the repository has no commit yet, so no worker recipe can be pinned",
-                "commit your files, the recipes in .callboard/workers too, then submit",
+                self.next_step(),
             )
         return commit
 
-    def _verify_routes(self, policy: PolicyDocument, works: list[Work]) -> None:
-        """Refuse Work whose pinned recipe is not there, or could not deliver it (§7.1)."""
-        recipes: dict[tuple[str, str], Recipe] = {}
-        for pool_name, profile_name in sorted({(w.pool, w.worker_profile) for w in works}):
-            profile = policy.pools[pool_name].profiles[profile_name]
-            data = None
-            try:
-                data = self.site.repository.read_file(
-                    profile.ref, profile.workflow, MAX_RECIPE_BYTES
-                )
-            except CallboardError as error:
-                if error.code != "object_missing":
-                    raise
-            if data is None:
-                raise CallboardError(
-                    "worker_unavailable",
-                    f"profile {profile_name!r} pins {profile.workflow} at {profile.ref[:12]}, "
-                    "which this repository does not have",
-                    "fetch that commit, or choose another profile",
-                    {"pool": pool_name, "profile": profile_name, "ref": profile.ref},
-                )
-            recipes[pool_name, profile_name] = parse_recipe(data, name=profile_name)
-        for work in works:
-            outputs = recipes[work.pool, work.worker_profile].outputs
-            declared = {rule.type: (rule.min, rule.max) for rule in outputs}
-            check_deliverable(self.site.repository, work, declared)
+    @property
+    def host(self) -> Host:
+        """What this host can tell of runs: folders, reports, supervisors that are gone."""
+        return Host(self.site)
 
-    def run_folder(self, run_id: str) -> Path | None:
-        """Where this host keeps a run's logs and report, if it does."""
-        folder = RunFolder.of(self.site.folders.state, run_id).root
-        return folder if folder.is_dir() else None
+    def next_step(self) -> str:
+        """What to type before a first plan can be posted, or to post it."""
+        return next_step(self.site.repository)
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -212,7 +195,9 @@ class Board:
         revision = self.site.store.revision()
         if revision is None:
             raise CallboardError(
-                "queue_missing", "the board has no history yet", "post a first plan: submit FILE"
+                "queue_missing",
+                "the board has no history yet",
+                "post a first plan: callboard submit FILE",
             )
         data = self.site.repository.read_file(revision, LEDGER_FILE, MAX_LEDGER_BYTES)
         if data is None:
@@ -264,13 +249,40 @@ class Board:
         identity = _checked_request(request_id)
         actor = self.site.actor("producer")
         parts = self._parts(plan, identity) if split else [(identity, plan)]
-        intents = [
-            Submit(part_id, actor, part, self.propose_policy, self._verify_routes)
-            for part_id, part in parts
-        ]
-        if len(intents) > 1:
-            self._rehearse(intents)
-        return [Part(intent.request_id, self._publish(intent)) for intent in intents]
+        routes = Routes(self.site.repository, lenient=len(parts) > 1)
+        order = in_order(plan) if len(parts) > 1 else list(range(len(plan.nodes)))
+        intents: list[Submit] = []
+        for part_id, part in parts:
+            places, order = order[: len(part.nodes)], order[len(part.nodes) :]
+            verify = partial(routes.check, places=places)
+            intents.append(Submit(part_id, actor, part, self.propose_policy, verify))
+        try:
+            if len(intents) > 1:
+                self._rehearse(intents)
+                routes.close()
+            return [Part(intent.request_id, self._publish(intent)) for intent in intents]
+        except CallboardError as error:
+            if error.code == "plan_invalid":
+                error.hint = self._hint_of_newer_workers(plan) or error.hint
+            raise
+
+    def _hint_of_newer_workers(self, plan: Plan) -> str | None:
+        """What to say of a worker that the board does not have and HEAD does."""
+        history = self.history()
+        head = self.site.repository.head_commit()
+        if history.projection.tip is None or head is None:
+            return None
+        pools = history.projection.policy.pools.values()
+        known = {name for pool in pools for name in pool.profiles}
+        named = [plan.defaults.profile, *(node.profile for node in plan.nodes)]
+        asked = {one for one in named if isinstance(one, str)}
+        newer = sorted((asked - known) & self.recipes(head)[0].keys())
+        if not newer:
+            return None
+        return (
+            f"{newer[0]}.toml is newer than this board, which keeps the workers of its first "
+            "commit; a new branch is a new board: callboard --branch NAME submit PLAN"
+        )
 
     def _rehearse(self, intents: list[Submit]) -> None:
         """Publish to a copy of the ledger in memory, to be refused there if anywhere."""

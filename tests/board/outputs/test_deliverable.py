@@ -50,7 +50,7 @@ def test_what_the_recipe_can_deliver_is_taken(
     tmp_path: Path, contract: Payload, more: Payload
 ) -> None:
     with Repository.discover(repository(tmp_path / "r")) as opened:
-        check_deliverable(opened, work(contract, **more), RECIPE)
+        check_deliverable(opened, work(contract, **more), "w", RECIPE)
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,23 @@ def test_what_it_cannot_deliver_is_refused(
         Repository.discover(repository(tmp_path / "r")) as opened,
         pytest.raises(CallboardError) as refusal,
     ):
-        check_deliverable(opened, work(contract), recipe)
+        check_deliverable(opened, work(contract), "w", recipe)
     assert refusal.value.code == code
     assert found in refusal.value.message
+    assert "node 'n'" in refusal.value.message
     assert refusal.value.hint
+    assert refusal.value.details["node_key"] == "n"
+
+
+def test_a_refusal_names_the_worker_and_what_it_can_deliver(tmp_path: Path) -> None:
+    with (
+        Repository.discover(repository(tmp_path / "r")) as opened,
+        pytest.raises(CallboardError) as refusal,
+    ):
+        check_deliverable(opened, work(one("patch")), "builder", {"artifact": (0, 1)})
+    assert "by worker 'builder'" in refusal.value.message
+    assert refusal.value.hint.startswith("worker 'builder' can deliver artifact:")
+    assert refusal.value.details["possible"] == ["artifact"]
 
 
 def test_a_malformed_resource_scope_is_refused(tmp_path: Path) -> None:
@@ -88,7 +101,9 @@ def test_a_malformed_resource_scope_is_refused(tmp_path: Path) -> None:
         Repository.discover(repository(tmp_path / "r")) as opened,
         pytest.raises(CallboardError) as refusal,
     ):
-        check_deliverable(opened, work({"kind": "none"}, resource_scope={"version": 1}), RECIPE)
+        check_deliverable(
+            opened, work({"kind": "none"}, resource_scope={"version": 1}), "w", RECIPE
+        )
     assert refusal.value.code == "scope_invalid"
 
 
@@ -99,7 +114,7 @@ def test_a_branch_in_the_way_of_patches_is_named_before_anything_is_written(
     git("branch", "callboard", cwd=folder)
     with Repository.discover(folder) as opened:
         with pytest.raises(CallboardError) as refusal:
-            check_deliverable(opened, work(one("patch")), RECIPE)
+            check_deliverable(opened, work(one("patch")), "w", RECIPE)
         assert refusal.value.code == "ref_conflict"
         assert refusal.value.details["found"] == "refs/heads/callboard"
-        check_deliverable(opened, work(one("artifact")), RECIPE)
+        check_deliverable(opened, work(one("artifact")), "w", RECIPE)

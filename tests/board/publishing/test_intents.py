@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from callboard.board.publishing.intents import Nothing, Submit
+from callboard.board.publishing import lifecycle
+from callboard.board.publishing.intents import Nothing, Operations, Submit
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.publisher import Accepted
 from callboard.errors import CallboardError
@@ -72,7 +74,7 @@ def test_one_request_takes_so_many_nodes(genesis: bool, most: int) -> None:
 
 def test_routes_are_verified_for_what_is_new_only() -> None:
     board = StagedBoard()
-    seen: list[list[str]] = []
+    seen: list[dict[int, str]] = []
     nodes = [node("a", payload={})]
 
     def submit(request_id: str) -> None:
@@ -81,7 +83,7 @@ def test_routes_are_verified_for_what_is_new_only() -> None:
             board.actor("producer"),
             parse_plan({"graph": "g", "nodes": nodes}),
             policy,
-            lambda _policy, works: seen.append([work.node_key for work in works]),
+            lambda _policy, works: seen.append({at: one.node_key for at, one in works.items()}),
         )
         board.publisher.publish(intent)
 
@@ -89,7 +91,7 @@ def test_routes_are_verified_for_what_is_new_only() -> None:
     nodes.append(node("b", payload={}))
     submit("r2")
     submit("r3")
-    assert seen == [["a"], ["b"]]
+    assert seen == [{0: "a"}, {1: "b"}]
 
 
 def test_no_grant_tells_its_reason_and_limit() -> None:
@@ -99,6 +101,72 @@ def test_no_grant_tells_its_reason_and_limit() -> None:
     assert board.ask() == Nothing("capacity_blocked", {"pool": "default", "limit": "logical"})
     board.pause("grants_paused")
     assert board.ask() == Nothing("grants_paused", {"pool": "default"})
+
+
+def cancel(board: StagedBoard, request_id: str, *keys: str, reason: str = "late") -> Operations:
+    works = [board.work_id(key) for key in keys]
+    return lifecycle.cancel_work(request_id, works, reason, board.actor("producer"))
+
+
+def test_a_repeated_cancel_is_recognised_by_what_stands() -> None:
+    board = StagedBoard()
+    board.submit(node("a"), node("b"), node("c"))
+    board.cancel("a")
+    first = board.publish(cancel(board, "c1", "a", "b"))
+    before = board.data
+    for again in (cancel(board, "c1", "a", "b"), cancel(board, "c1", "b", "a")):
+        answer = board.publish(again)
+        assert (answer.request.id, answer.replayed) == (first.request.id, True)
+    board.cancel("c")
+    assert board.publish(cancel(board, "c1", "b", "a")).replayed
+    for other in (
+        cancel(board, "c1", "c"),
+        cancel(board, "c1", "b", "c"),
+        cancel(board, "c1", "a"),
+        cancel(board, "c1", "a", "b", reason="other"),
+    ):
+        with pytest.raises(CallboardError) as caught:
+            board.publisher.publish(other)
+        assert caught.value.code == "request_conflict"
+    assert board.data.startswith(before)
+
+
+def test_a_repeated_control_is_recognised_by_what_stands() -> None:
+    board = StagedBoard()
+    board.submit(node("a"))
+    actor = board.actor("administrator")
+
+    def control(
+        value: bool, reason: str = "r", name: Any = "grants_paused", actor: Any = actor
+    ) -> Operations:
+        return lifecycle.control("p", name, value, reason, actor)
+
+    board.publish(control(True))
+    before = board.data
+    assert board.publish(control(True)).replayed
+    stranger = structs.replace(actor, principal="8")
+    for other in (
+        control(False),
+        control(True, "s"),
+        control(True, name="admission_paused"),
+        control(True, actor=stranger),
+    ):
+        with pytest.raises(CallboardError) as caught:
+            board.publisher.publish(other)
+        assert caught.value.code == "request_conflict"
+    assert board.data == before
+
+
+def test_completed_work_is_not_cancelled_and_named_by_its_key() -> None:
+    board = StagedBoard()
+    board.submit(node("a"), node("b"))
+    board.do("a")
+    before = board.data
+    with pytest.raises(CallboardError) as caught:
+        board.publisher.publish(cancel(board, "c", "b", "a"))
+    assert caught.value.code == "work_closed"
+    assert "'a'" in caught.value.message
+    assert board.data == before
 
 
 def test_a_fact_is_recorded_once() -> None:

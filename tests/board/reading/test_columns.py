@@ -57,7 +57,7 @@ def test_used_up_attempts_are_stuck_with_what_was_tried(board: StagedBoard) -> N
     assert found.evidence["attempts"] == 3
     assert found.evidence["last_claim"] == "worker_cancelled"
     assert found.evidence["conclusion"] == "success"
-    assert found.next == "callboard trace a"
+    assert found.next == "callboard show a"
     last = placed(board, "c")
     assert (last.column, last.reason) == ("stuck", "dependency_failed")
     assert last.evidence["path"] == ["c", "b", "a"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from click.testing import CliRunner
 
 from callboard.board.execution.principal import make_principal
 from callboard.surfaces.cli.main import root
+from tests.ambient import ROOT
 from tests.board.execution.repositories import git, head
 
 PLAN = """\
@@ -26,6 +30,7 @@ nodes:
   payload: {task: review}
   after: [code]
 """
+PROGRAM = [sys.executable, "-m", "callboard"]
 RECIPE = 'command = ["callboard", "worker", "exec", "--", "true"]\n'
 
 
@@ -69,13 +74,14 @@ class Person:
         self.environment = {
             "CALLBOARD_CONFIG_DIR": str(config),
             "CALLBOARD_STATE_DIR": str(state),
+            "CALLBOARD_REPO": str(folder),
         }
 
     def call(self, *words: str | Path, stdin: str | bytes = b"", **environment: str) -> Answer:
         """Run `callboard` with these words."""
         done = CliRunner().invoke(
             root,
-            ["--repo", str(self.folder), *map(str, words)],
+            [*map(str, words)],
             input=stdin,
             env={**self.environment, **environment},
         )
@@ -115,6 +121,26 @@ class Person:
     def ledger(self) -> bytes:
         """The ledger's bytes as Git shows them."""
         return git("show", "work-queue:work-queue.jsonl", cwd=self.folder).encode() + b"\n"
+
+
+def environment(person: Person) -> dict[str, str]:
+    """What a real process of that person starts with."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, **person.environment, "PATH": path, "PYTHONPATH": str(ROOT / "src")}
+
+
+def shell(person: Person, *words: str) -> Answer:
+    """Run `callboard` as a process of its own, so that it can launch runs."""
+    done = subprocess.run(
+        [*PROGRAM, *words],
+        cwd=person.folder,
+        env=environment(person),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

@@ -5,37 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.ambient import ROOT
-from tests.board.execution.repositories import fingerprint
+from tests.board.execution.repositories import fingerprint, git
 from tests.board.execution.waiting import until
-from tests.surfaces.cli.conftest import Answer, Person
-
-PROGRAM = [sys.executable, "-m", "callboard"]
-
-
-def environment(person: Person) -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, **person.environment, "PATH": path, "PYTHONPATH": str(ROOT / "src")}
-
-
-def shell(person: Person, *words: str) -> Answer:
-    done = subprocess.run(
-        [*PROGRAM, *words],
-        cwd=person.folder,
-        env=environment(person),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
+from tests.surfaces.cli.conftest import PROGRAM, Person, environment, shell
 
 
 def test_nothing_to_grant_ends_with_3_and_the_reason(person: Person) -> None:
@@ -50,7 +28,10 @@ def test_nothing_to_grant_ends_with_3_and_the_reason(person: Person) -> None:
         "grants_paused",
     )
     spoken = person.call("dispatch")
-    assert (spoken.status, spoken.stdout.splitlines()[0]) == (3, "nothing granted: grants_paused")
+    assert (spoken.status, spoken.stdout.splitlines()[0]) == (
+        3,
+        "nothing granted: grants are paused",
+    )
     assert person.tip == before
 
 
@@ -83,9 +64,8 @@ def test_a_plan_is_run_to_its_end_and_the_checkout_stays_as_it_was(person: Perso
     person.submit()
     answer = shell(person, "run", "--until-idle", "--workers", "2")
     assert answer.status == 0, answer
-    lines = answer.stdout.splitlines()
-    assert lines[-1].startswith("idle: ")
-    told = [line.split()[2:4] for line in lines[:-1]]
+    assert re.fullmatch(r"idle after \d+ s: 3 done\n", answer.stdout)
+    told = [line.split()[1:3] for line in answer.stderr.splitlines()]
     for key in ("inspect", "code", "review"):
         assert ["granted", key] in told
         assert ["verified", key] in told
@@ -173,3 +153,19 @@ def test_two_askers_for_one_node_get_one_grant(person: Person) -> None:
     trace = person.ask("trace", "root")
     assert {commit["principal"] for commit in trace["commits"]} == {principal}
     until(lambda: person.ask("status")["columns"]["done"]["count"] == 1)
+
+
+def test_a_patch_says_which_node_it_is_of(person: Person) -> None:
+    script = "echo more > more.txt; callboard worker patch"
+    recipe = f'command = ["callboard", "worker", "exec", "--", "sh", "-c", "{script}"]\n'
+    path = person.folder / ".callboard" / "workers" / "default.toml"
+    path.write_text(recipe + 'outputs = ["patch"]\n')
+    person.configure("")
+    person.submit("graph: dia\nnodes:\n- {key: m, payload: {}, contract: {patch: 1}}\n")
+    assert shell(person, "run", "--until-idle").status == 0
+    (branch,) = git(
+        "branch", "--list", "callboard/*", "--format=%(refname:short)", cwd=person.folder
+    ).split()
+    message = git("log", "-1", "--format=%B", branch, cwd=person.folder)
+    assert message.splitlines()[0] == "m (graph dia), attempt 1"
+    assert "Dispatch: d_" in message

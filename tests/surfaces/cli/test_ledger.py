@@ -61,7 +61,6 @@ def test_plan_names_the_next_and_a_whole_batch(
     at = ["--pool", "default", "--at-ms", str(board.clock.now_ms())]
     found = person.ask("ledger", "plan", *at, path)
     assert found == {
-        "basis": ["weighted_class", "weighted_key"],
         "class_pass": found["class_pass"],
         "key_pass": found["key_pass"],
         "node_key": "b0",
@@ -79,7 +78,7 @@ def test_plan_names_the_next_and_a_whole_batch(
     assert [one["kind"] for one in batch["operations"]] == ["Claim", "Claim"]
     claims = board.grant(3, 2, request_id="R")
     assert [one["claim_id"] for one in batch["operations"]] == claims
-    assert person.done("ledger", "plan", *at, path).stdout.startswith("b0  (weighted_class")
+    assert person.done("ledger", "plan", *at, path).stdout.startswith("b0  (next by share)\n")
     error = person.call("ledger", "plan", "--pool", "x", "--at-ms", "0", path, "--json").error
     assert error["code"] == "pool_unknown"
 
@@ -89,19 +88,14 @@ def test_plan_says_why_nobody_is_next(person: Person, tmp_path: Path) -> None:
     board.submit(node("a"), node("b"))
     board.grant()
     at = ["--pool", "default", "--at-ms", str(board.clock.now_ms())]
-    found = person.ask("ledger", "plan", *at, "-", stdin=board.data)
-    assert (found["work_id"], found["reason"], found["limit"]) == (
-        None,
-        "capacity_blocked",
-        "logical",
-    )
-    batch = person.ask("ledger", "plan", *at, "--max-claims", "2", "-", stdin=board.data)
-    assert batch == {
-        "assignments": [],
-        "limit": "logical",
-        "operations": [],
-        "reason": "capacity_blocked",
-    }
+    answer = person.call("ledger", "plan", *at, "-", "--json", stdin=board.data)
+    assert answer.status == 3
+    assert (answer.json["work_id"], answer.json["reason"]) == (None, "capacity_blocked")
+    batch = person.call("ledger", "plan", *at, "--max-claims", "2", "-", "--json", stdin=board.data)
+    assert batch.status == 3
+    assert batch.json == {"assignments": [], "operations": [], "reason": "capacity_blocked"}
+    spoken = person.call("ledger", "plan", *at, "-", stdin=board.data)
+    assert (spoken.status, spoken.stdout) == (3, "nobody: every place for Claims is taken\n")
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,8 @@ def test_an_empty_board_is_an_ordinary_answer(person: Person) -> None:
     assert document["tip"] is None
     assert document["columns"]["ready"] == {"count": 0, "works": []}
     assert person.done("status").stdout == "the board is empty\nnext: callboard submit PLAN\n"
+    said = person.done("run", "--until-idle").stdout
+    assert said.endswith(": there is no board yet\nnext: callboard submit PLAN\n")
 
 
 def test_what_needs_a_history_says_so(person: Person) -> None:
@@ -83,9 +85,14 @@ def test_status_shows_columns_reasons_and_who_is_next(person: Person) -> None:
     person.submit()
     lines = person.done("status").stdout.splitlines()
     assert lines[0] == "waiting 2   ready 1   running 0   done 0   stuck 0"
-    assert any(line.split() == ["inspect", "3", "-", "ready"] for line in lines)
-    assert any("dependency_wait: review <- code <- inspect" in line for line in lines)
-    assert "1. inspect  (fifo_default)" in lines
+    assert any(
+        line.split() == ["inspect", "3", "-", *"nothing in its way".split()] for line in lines
+    )
+    assert any("waits for code <- inspect" in line for line in lines)
+    assert "1. inspect  (the oldest)" in lines
+    assert lines[1] == "places taken: 0 of 16 for runs, 0 of 16 for Claims"
+    assert "local/repository, branch work-queue, live at " in lines[-1]
+    assert re.search(r", tip q_[0-9a-f]{10}$", lines[-1])
     assert not any(line.startswith("nobody now") for line in lines)
 
 
@@ -93,23 +100,30 @@ def test_the_line_is_shown_although_a_pause_lets_nobody_go(person: Person) -> No
     person.submit()
     person.done("pause", "grants", "--reason", "maintenance")
     lines = person.done("status").stdout.splitlines()
-    assert "1. inspect  (fifo_default)" in lines
-    assert "nobody now: grants_paused" in lines
+    assert "1. inspect  (the oldest)" in lines
+    assert "nobody now: grants are paused" in lines
+    assert any(re.match(r"grants paused: maintenance, since \d\d:\d\d", line) for line in lines)
+    assert "next: callboard resume grants --reason CODE" in lines
+    said = person.ask("status")["pauses"]["grants"]
+    assert (said["reason"], said["principal"]) == ("maintenance", person.ask("whoami")["principal"])
 
 
 def test_what_is_stuck_says_why_and_what_to_type(person: Person) -> None:
     person.submit()
     said = person.done("cancel", "inspect", "--reason", "not_needed").stdout
-    assert said == "ended inspect: not_needed\nwhat waits for them is stuck: code\n"
+    assert said == "ended inspect: not_needed\nwhat waits for it is stuck: code\n"
     document = person.ask("status")
     first, second = document["columns"]["stuck"]["works"]
     assert (first["name"], first["reason"]) == ("code", "dependency_failed")
     assert second["evidence"]["path"] == ["review", "code", "inspect"]
     assert second["next"] == "callboard show inspect"
-    text = person.done("status").stdout
-    assert "review: dependency_failed: review <- code <- inspect" in text
-    assert "  found: cause_reason not_needed" in text
-    assert "  next: callboard show inspect" in text
+    lines = person.done("status").stdout.splitlines()
+    at = lines.index("stuck 2")
+    assert lines[at + 1 : at + 3] == [
+        "code: waits for inspect, which was cancelled: not_needed",
+        "  next: callboard show inspect",
+    ]
+    assert at < lines.index("done 1")
     assert person.done(*first["next"].split()[1:]).stdout.startswith("inspect\n")
 
 
@@ -134,13 +148,13 @@ def test_shares_are_shown_where_keys_compete(person: Person) -> None:
 def test_explain_names_the_path_and_the_line(person: Person) -> None:
     person.submit()
     text = person.done("explain", "review").stdout
-    assert text.startswith("review is waiting: dependency_wait\n")
-    assert "waits along review <- code <- inspect" in text
+    assert text.startswith("review is waiting: waits for code <- inspect\n")
     assert "  it is next" in person.done("explain", "inspect").stdout
     person.done("pause", "grants", "--reason", "lunch")
     text = person.done("explain", "inspect").stdout
-    assert "inspect is ready: grants_paused" in text
-    assert "the planner stops there: grants_paused" in text
+    assert "inspect is ready: grants are paused\n" in text
+    assert "grants_paused" not in text
+    assert "before    code  (waiting)" in person.done("show", "inspect").stdout
 
 
 def test_the_receipt_of_a_request_stays_to_be_had(granted: Person) -> None:
@@ -150,7 +164,7 @@ def test_the_receipt_of_a_request_stays_to_be_had(granted: Person) -> None:
         "no_eligible_work",
     )
     text = granted.done("explain", "--request", "g1").stdout
-    assert "granted 1 of 2 Claims in 1 of 2 runs, limited by no_eligible_work" in text
+    assert "granted 1 of 2 Claims in 1 of 2 runs, no more: no node is ready" in text
     error = granted.call("explain", "--request", "g9", "--json").error
     assert error["code"] == "request_unknown"
 
@@ -163,8 +177,8 @@ def test_a_decision_is_explained_from_the_state_it_was_taken_on(granted: Person)
     assert document["capacity"]["logical"] == {"before": 0, "after": 1, "limit": 16}
     assert granted.ask("explain", "--before-claim", claim[:14])["winner"] == document["winner"]
     text = granted.done("explain", "--before-claim", claim).stdout
-    assert text.startswith("inspect won, by fifo_default\n")
-    assert "logical limit: 0 taken before, 1 after, of 16" in text
+    assert text.startswith("inspect won: the oldest\n")
+    assert "places for Claims: 0 taken before, 1 after, of 16" in text
     error = granted.call("explain", "--before-claim", "c_none_such", "--json").error
     assert error["code"] == "claim_unknown"
 
@@ -175,7 +189,7 @@ def test_a_trace_is_in_order_with_local_times(granted: Person) -> None:
     assert kinds == ["Work", "Claim"]
     lines = granted.done("trace", "inspect", TZ="UTC").stdout.splitlines()
     assert lines[0].split() == ["time", "what", "node", "facts", "by", "commit"]
-    assert "+00:00  Work   inspect" in lines[1]
+    assert re.match(r"\d\d:\d\d:\d\d  Work   inspect ", lines[1])
 
 
 def test_ambiguous_names_list_their_meanings(person: Person) -> None:
@@ -207,6 +221,9 @@ def test_policy_check_shows_what_would_change_and_what_has_no_effect(person: Per
         "proposed": 3,
     }
     assert "/pools/default/profiles/default/ref" in changed
+    rows = [line.split() for line in person.done("policy", "check").stdout.splitlines()]
+    assert ["/pools/default/logical_limit", "16", "3"] in rows
+    assert ["default", "default", "another", "commit"] in rows
     assert [one["setting"] for one in document["without_effect"]] == ["work_queue.issues"]
     text = person.done("policy", "check").stdout
     assert "without effect: work_queue.issues" in text

@@ -21,18 +21,23 @@ from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import CEILINGS
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
-from callboard.board.scheduling.explanation import Explainer
+from callboard.board.reading.columns import Columns
+from callboard.board.reading.view import View
 from callboard.errors import CallboardError
 
 POLL_S = 0.05
 IDLE_POLL_S = 0.25
 MAX_CLAIMS = 256
-MAX_STUCK = 100
+MAX_LEFT = 100
+WAITING = "waiting"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """One recorded fact of interest: the commit's time, a kind, and JSON-ready details."""
+    """One recorded fact of interest: the commit's time, a kind, and JSON-ready details.
+
+    The kind `waiting` is no fact of the ledger: nothing runs, and the next retry is at `until_ms`.
+    """
 
     at_ms: int
     kind: str
@@ -41,15 +46,25 @@ class RunEvent:
 
 @dataclass(slots=True)
 class RunSummary:
-    """Counts of what this process saw happen, and why it ended."""
+    """Counts of what this process saw happen, why it ended and after how many ms.
+
+    `left` is unsettled Work that this process cannot move on, each with its board column: stuck,
+    or paused, or in the hands of others.
+    """
 
     reason: str = "stopped"
+    duration_ms: int = 0
     counts: dict[str, int] = field(default_factory=dict)
-    stuck: list[dict[str, object]] = field(default_factory=list)
+    left: list[dict[str, object]] = field(default_factory=list)
 
     def document(self) -> dict[str, object]:
         """The JSON form."""
-        return {"reason": self.reason, "counts": dict(self.counts), "stuck": list(self.stuck)}
+        return {
+            "reason": self.reason,
+            "duration_ms": self.duration_ms,
+            "counts": dict(self.counts),
+            "left": list(self.left),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +145,7 @@ class Runner:
         self._on_event = on_event
         self._findings = Findings()
         self._summary = RunSummary()
+        self._announced: tuple[str, int] | None = None
         self._seen = len(site.publisher.refresh().spans)
 
     def run(self, *, until_idle: bool, stop: threading.Event) -> RunSummary:
@@ -138,16 +154,19 @@ class Runner:
         Lost races beyond the publisher's patience only delay it. Runs that are under way when it
         stops go on under their supervisors.
         """
+        began_ms = self._site.clock.now_ms()
         while not stop.is_set():
             idle = self._turn()
             self._report()
+            self._announce_wait()
             self._dispatcher.reap()
             if until_idle and idle:
                 self._summary.reason = "idle"
                 break
             self._wait(stop)
         self._report()
-        self._summary.stuck = _stuck(self._site, self._findings)
+        self._summary.left = _left(self._site, self._findings)
+        self._summary.duration_ms = max(0, self._site.clock.now_ms() - began_ms)
         return self._summary
 
     def _turn(self) -> bool:
@@ -249,6 +268,30 @@ class Runner:
             self._count(event.kind)
             self._on_event(event)
 
+    def _announce_wait(self) -> None:
+        """Say once, where nothing runs, what is tried again next and when."""
+        projection = self._projection
+        if projection.open_dispatches or projection.grants_paused:
+            return
+        pools = [one for one in self._open_pools() if projection.pool_state(one).frontier.delayed]
+        if not pools:
+            return
+        now_ms = self._site.clock.now_ms()
+        delayed = [
+            state
+            for state in projection.works.values()
+            if state.work.pool in pools and state.is_ready and state.retry_not_before > now_ms
+        ]
+        if not delayed:
+            return
+        first = min(delayed, key=lambda state: (state.retry_not_before, state.place))
+        until_ms = first.retry_not_before
+        if self._announced == (first.work.work_id, until_ms):
+            return
+        self._announced = (first.work.work_id, until_ms)
+        details = {**_facts(first.work), "until_ms": until_ms, "others": len(delayed) - 1}
+        self._on_event(RunEvent(now_ms, WAITING, details))
+
     def _count(self, kind: str) -> None:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
 
@@ -257,16 +300,18 @@ def events_between(history: History, first: int, end: int) -> Iterator[RunEvent]
     """The facts recorded in the commits from ordinal `first` to before `end`, in order."""
     for number in range(first, end):
         commit = history.commit(number)
+        ended = {one.work_id for one in commit.operations if isinstance(one, ops.WorkCancellation)}
         for operation in commit.operations:
-            event = _event(history.projection, operation)
+            event = _event(history.projection, operation, ended)
             if event is not None:
                 kind, details = event
                 yield RunEvent(commit.at, kind, details)
 
 
 def _event(
-    projection: Projection, operation: ops.Operation
+    projection: Projection, operation: ops.Operation, ended: set[str]
 ) -> tuple[str, dict[str, object]] | None:
+    """The event of an operation; `ended` is the Work that the same commit ends for good."""
     if isinstance(operation, ops.Release):
         conclusion = operation.evidence.conclusion
         found: dict[str, object] = {"dispatch_id": operation.dispatch_id}
@@ -279,19 +324,26 @@ def _event(
     work_id = getattr(operation, "work_id", None)
     if kind is None or not isinstance(work_id, str):
         return None
-    work = projection.works[work_id].work
-    details: dict[str, object] = {
-        "work_id": work_id,
+    details = _facts(projection.works[work_id].work)
+    for name in ("claim_id", "dispatch_id", "reason"):
+        value = getattr(operation, name, None)
+        if isinstance(value, str):
+            details[name] = value
+    if isinstance(operation, ops.ClaimCancellation) and work_id not in ended:
+        details["retry_not_before"] = operation.retry_not_before
+    if isinstance(operation, ops.WorkCancellation):
+        details["attempts"] = projection.works[work_id].attempts
+    return kind, details
+
+
+def _facts(work: ops.Work) -> dict[str, object]:
+    return {
+        "work_id": work.work_id,
         "node_key": work.node_key,
         "graph_id": work.graph_id,
         "fairness_key": work.fairness_key,
         "priority": work.priority,
     }
-    for name in ("claim_id", "dispatch_id", "reason"):
-        value = getattr(operation, name, None)
-        if isinstance(value, str):
-            details[name] = value
-    return kind, details
 
 
 _WORK_EVENTS: dict[type[Any], str] = {
@@ -305,20 +357,30 @@ _WORK_EVENTS: dict[type[Any], str] = {
 }
 
 
-def _stuck(site: Site, findings: Findings) -> list[dict[str, object]]:
-    """Work that is left and will not move by itself, with the reason; at most 100."""
-    projection = site.publisher.refresh().projection
-    explainer = Explainer(projection, site.clock.now_ms())
+def _left(site: Site, findings: Findings) -> list[dict[str, object]]:
+    """Unsettled Work that this process cannot move on, with column and reason; at most 100."""
+    history = site.publisher.refresh()
+    projection = history.projection
+    columns = Columns(View(history, site.publisher.decision_time(projection)))
     found: list[dict[str, object]] = []
     for work_id, state in projection.works.items():
-        reason = None
-        if state.state == "available":
-            reason = explainer.standing(work_id).reason
-        elif state.claim_id is not None and state.barrier in ("none", "pending"):
+        if state.is_settled or len(found) >= MAX_LEFT:
+            continue
+        placed = columns.place(state)
+        reason: str | None = placed.reason
+        if state.claim_id is not None:
             word = findings.dispatches.get(projection.claims[state.claim_id].claim.dispatch_id)
             reason = word if word in OUT_OF_REACH else None
-        if reason is not None and len(found) < MAX_STUCK:
-            found.append({"work_id": work_id, "node_key": state.work.node_key, "reason": reason})
+        if reason is not None:
+            found.append(
+                {
+                    "work_id": work_id,
+                    "node_key": state.work.node_key,
+                    "name": columns.names.label(work_id),
+                    "column": placed.column,
+                    "reason": reason,
+                }
+            )
     return found
 
 

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -53,8 +54,9 @@ class _Ending:
     signal: int | None = None
     survivors: tuple[Mapping[str, object], ...] = ()
     commands: tuple[dict[str, object], ...] = ()
+    trouble: str | None = None
 
-    def after(self, name: str, outcome: Outcome) -> _Ending:
+    def after(self, name: str, program: str, outcome: Outcome) -> _Ending:
         """The ending once one more command is over: success, failure, or how it was cut short."""
         if outcome.ended == "exited":
             conclusion = _SUCCESS if outcome.exit_code == 0 else _FAILURE
@@ -70,7 +72,7 @@ class _Ending:
             outcome.exit_code,
             outcome.signal,
             tuple(survivors),
-            (*self.commands, {"command": name, **outcome.document()}),
+            (*self.commands, {"command": name, "program": program, **outcome.document()}),
         )
 
 
@@ -108,7 +110,16 @@ class Supervisor:
         recipe = self._recipe(state)
         ending = self._execute(state, recipe)
         terms = self._terms(state, recipe)
-        wrap_up = WrapUp(self._site, self._git, state, self._run_id, self._folder, terms)
+        wrap_up = WrapUp(
+            self._site,
+            self._git,
+            state,
+            self._run_id,
+            self._folder,
+            terms,
+            # Whoever reads of a Claim's end on the board finds the reason in the folder.
+            keep=partial(self._write_report, ending),
+        )
         report = wrap_up.finish_claims()
         self._write_report(ending, report)
         self._end(ending)
@@ -140,12 +151,12 @@ class Supervisor:
 
     def _execute(self, state: DispatchState, recipe: Recipe | None) -> _Ending:
         if recipe is None:
-            return _Ending("worker_unavailable")
+            return _Ending("worker_unavailable", trouble="the worker's recipe cannot be read")
         try:
             self._prepare(state, recipe)
         except CallboardError as error:
             self._note(f"the run could not be prepared: {error}")
-            return _Ending(error.code)
+            return _Ending(error.code, trouble=f"the run could not be prepared: {error.message}")
         steps = [("worker", recipe.command, recipe.timeout_s)]
         if recipe.setup is not None:
             steps.insert(0, ("setup", recipe.setup, recipe.setup_timeout_s))
@@ -157,8 +168,11 @@ class Supervisor:
                 outcome = self._run_command(name, argv, timeout_s, recipe)
             except CallboardError as error:
                 self._note(f"{name} could not be started: {error}")
-                return replace(ending, conclusion=error.code)
-            ending = ending.after(name, outcome)
+                trouble = f"{name} could not be started: {error.message}"
+                return replace(ending, conclusion=error.code, trouble=trouble)
+            ending = ending.after(name, argv[0], outcome)
+            if outcome.ended == "start_failed":
+                self._say_not_started(name, argv[0], str(outcome.reason))
             if ending.conclusion != _SUCCESS:
                 break
         return ending
@@ -228,6 +242,16 @@ class Supervisor:
             finally:
                 self._held = None
 
+    def _say_not_started(self, name: str, program: str, reason: str) -> None:
+        """Leave a line where the command would have complained, had it begun."""
+        line = f"callboard: {program!r} could not be started: {reason}\n"
+        log = self._folder.log(name, "stderr")
+        try:
+            with log.open("a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(line)
+        except OSError as error:
+            self._note(f"{str(log)!r} cannot be written: {error.strerror}")
+
     # --- the end -------------------------------------------------------------------------------
 
     def _end(self, ending: _Ending) -> None:
@@ -261,6 +285,7 @@ class Supervisor:
             "dispatch_id": self._dispatch_id,
             "conclusion": ending.conclusion,
             "commands": list(ending.commands),
+            **({} if ending.trouble is None else {"trouble": ending.trouble}),
             **report,
         }
         try:

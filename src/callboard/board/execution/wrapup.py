@@ -7,6 +7,8 @@ trouble never takes another with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from callboard.board.execution import workspace
 from callboard.board.execution.git import Git
 from callboard.board.execution.run_folder import RunFolder
@@ -25,7 +27,10 @@ from callboard.errors import CallboardError
 
 
 class WrapUp:
-    """Ends the Claims of one run whose commands are over."""
+    """Ends the Claims of one run whose commands are over.
+
+    `keep` is given the report of what was staged, before a Claim's end is published.
+    """
 
     def __init__(
         self,
@@ -35,6 +40,8 @@ class WrapUp:
         run_id: str,
         folder: RunFolder,
         terms: Terms,
+        *,
+        keep: Callable[[dict[str, object]], None],
     ) -> None:
         self._site = site
         self._git = git
@@ -43,6 +50,7 @@ class WrapUp:
         self._run_id = run_id
         self._folder = folder
         self._terms = terms
+        self._keep = keep
         self._settler = Settler(site)
 
     def finish_claims(self) -> dict[str, object]:
@@ -50,14 +58,23 @@ class WrapUp:
         intake = take(
             self._folder.staging, self._assignment, self._terms, make_patch=self._make_patch
         )
-        settled = [self._finish(claim) for claim in intake.claims]
         report = intake.document()
-        report["claims"] = settled
+        self._keep(report)
+        claims = report["claims"] = [claim.document() for claim in intake.claims]
+        for place, taken in enumerate(intake.claims):
+            claim = self._prepared(taken)
+            if claim.outcome != taken.outcome:
+                claims[place] = claim.document()
+                self._keep(report)
+            claims[place] = self._finish(claim)
         return report
 
+    def _prepared(self, claim: ClaimOutputs) -> ClaimOutputs:
+        if claim.outcome != "completed":
+            return claim
+        return prepare_claim(self._context(claim.handle), claim)
+
     def _finish(self, claim: ClaimOutputs) -> dict[str, object]:
-        if claim.outcome == "completed":
-            claim = prepare_claim(self._context(claim.handle), claim)
         actor = self._site.run_actor(
             "worker",
             workflow=self._profile.workflow,
@@ -96,6 +113,17 @@ class WrapUp:
             run_id=self._run_id,
         )
 
+    def _patch_message(self) -> str:
+        """The nodes that the run was for, for a person; their ids below."""
+        projection = self._site.publisher.refresh().projection
+        states = [projection.works[one.work_id] for one in self._assignment.claims]
+        title = ", ".join(
+            f"{state.work.node_key} (graph {state.work.graph_id[:40]}), attempt {state.attempts}"
+            for state in states
+        )
+        ids = "".join(f"Work: {state.work.work_id}\n" for state in states)
+        return f"{title}\n\n{ids}Dispatch: {self._assignment.dispatch_id}\n"
+
     def _make_patch(self) -> PatchCommit | None:
         """The work tree as a commit in the user's object store, under no ref yet."""
         source = self._site.repository.common_dir
@@ -105,7 +133,7 @@ class WrapUp:
             self._git,
             clone,
             trusted=trusted,
-            message=f"Patch of dispatch {self._assignment.dispatch_id}\n",
+            message=self._patch_message(),
             at_ms=self._site.clock.now_ms(),
         )
         if snapshot is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from callboard.board.outputs.bounds import Bounds
+from callboard.board.outputs.bounds import MOST_BY_TYPE, Bounds
 from callboard.board.outputs.descriptor import BRANCHES, patch_branch
 from callboard.board.outputs.resources import SCOPE_FIELD, parse_scope
 from callboard.board.protocol.contract import contract_of
@@ -16,16 +16,40 @@ from callboard.board.protocol.operations import Work
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 
+_LACKING = frozenset({"output_limit", "output_missing", "output_not_declared", "verifier_unknown"})
+"""What another contract, or another recipe, would put right."""
+
 
 def check_deliverable(
-    repository: Repository, work: Work, recipe: Mapping[str, tuple[int, int]]
+    repository: Repository, work: Work, worker: str, recipe: Mapping[str, tuple[int, int]]
 ) -> None:
-    """Refuse a Work whose contract the recipe's outputs, `{type: (min, max)}`, cannot meet.
+    """Refuse a Work whose contract the outputs of `worker`'s recipe, `{type: (min, max)}`, cannot
+    meet; the refusal names the node.
 
-    Raises `output_not_declared`, `output_limit`, `verifier_unknown`, `scope_invalid`,
-    `contract_invalid`, or `ref_conflict` where a branch of the repository stands in the way of
-    patches.
+    Raises `output_not_declared`, `output_limit`, `output_missing`, `verifier_unknown`,
+    `scope_invalid`, `contract_invalid`, or `ref_conflict` where a branch of the repository stands
+    in the way of patches.
     """
+    try:
+        _check(repository, work, recipe)
+    except CallboardError as error:
+        details = {**error.details, "node_key": work.node_key, "work_id": work.work_id}
+        message, hint = f"node {work.node_key!r}: {error.message}", error.hint
+        if error.code in _LACKING:
+            possible = sorted(recipe.keys() & MOST_BY_TYPE.keys())
+            details |= {"worker": worker, "possible": possible}
+            message = (
+                f"node {work.node_key!r} could never be delivered by worker {worker!r}: "
+                f"{error.message}"
+            )
+            hint = (
+                f"worker {worker!r} can deliver {' and '.join(possible) or 'nothing'}: change the "
+                "contract, or the recipe's outputs"
+            )
+        raise CallboardError(error.code, message, hint, details) from error
+
+
+def _check(repository: Repository, work: Work, recipe: Mapping[str, tuple[int, int]]) -> None:
     if SCOPE_FIELD in work.payload:
         parse_scope(work.payload[SCOPE_FIELD])
     contract = contract_of(work.payload)
@@ -36,12 +60,7 @@ def check_deliverable(
         if rule.max > 0:
             bounds.check(rule.type, max(rule.min, 1))
     for unmet in bounds.unmet({rule.type: rule.max for rule in contract.outputs}):
-        raise CallboardError(
-            unmet.code,
-            f"node {work.node_key!r} could never be delivered: {unmet.message}",
-            "change the contract, or the recipe's outputs",
-            {"node_key": work.node_key},
-        )
+        raise CallboardError(unmet.code, unmet.message)
     if contract.rule("patch") is not None:
         _check_branch(repository, work)
 

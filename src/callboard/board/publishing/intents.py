@@ -6,7 +6,7 @@ operations are made anew against each tip.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,27 +57,32 @@ class Intent(Protocol):
         """The candidate against this state at this time."""
         ...
 
-    def is_same(self, known: RequestState, projection: Projection) -> bool:
-        """Whether an accepted request of this id means what this intent means."""
+    def is_same(
+        self, known: RequestState, commit: wire.QueueCommit, projection: Projection
+    ) -> bool:
+        """Whether the accepted request of this id, in `commit`, means what this intent means."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Post a plan; on an empty board it brings the policy that `propose` gives."""
+    """Post a plan; on an empty board it brings the policy that `propose` gives.
+
+    `verify` is given what is new of it, by its place among the plan's nodes.
+    """
 
     request_id: str
     actor: ops.Actor
     plan: Plan
     propose: Callable[[], PolicyDocument]
-    verify: Callable[[PolicyDocument, list[ops.Work]], None]
+    verify: Callable[[PolicyDocument, Mapping[int, ops.Work]], None]
     kind: str = "submit"
 
     def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
         genesis = projection.tip is None
         policy = self.propose() if genesis else projection.policy
         works = self._works(projection, policy, at)
-        fresh = [work for work in works if not stands(projection, work)]
+        fresh = {at: work for at, work in enumerate(works) if not stands(projection, work)}
         if not fresh:
             return Nothing("already_submitted", {"works": [work.work_id for work in works]})
         limit = MAX_NODES - 1 if genesis else MAX_NODES
@@ -102,7 +107,9 @@ class Submit:
 
         return compile_plan(self.plan, policy, standing, at)
 
-    def is_same(self, known: RequestState, projection: Projection) -> bool:
+    def is_same(
+        self, known: RequestState, _commit: wire.QueueCommit, projection: Projection
+    ) -> bool:
         works = self._works(projection, projection.policy, known.at)
         return _matches(known, self.actor, self.kind, wire.SubmitParameters(nodes=works))
 
@@ -120,14 +127,7 @@ class DispatchNext:
         asked = self.parameters
         plan = plan_batch(
             projection,
-            BatchRequest(
-                pool=asked.pool,
-                max_claims=asked.max_claims,
-                max_dispatches=asked.max_dispatches,
-                max_bytes=asked.max_bytes,
-                request_id=self.request_id,
-                commit_id=commit_id,
-            ),
+            BatchRequest.of(asked, request_id=self.request_id, commit_id=commit_id),
             at,
         )
         if not plan.claims:
@@ -135,7 +135,9 @@ class DispatchNext:
             return Nothing(plan.stop.reason, {"pool": asked.pool, **limit})
         return Candidate(asked, [*plan.claims])
 
-    def is_same(self, known: RequestState, projection: Projection) -> bool:
+    def is_same(
+        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
+    ) -> bool:
         return _matches(known, self.actor, self.kind, self.parameters)
 
 
@@ -151,26 +153,35 @@ class Finish:
     def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
         return Candidate(self.parameters, finish_operations(projection, self.parameters, at))
 
-    def is_same(self, known: RequestState, projection: Projection) -> bool:
+    def is_same(
+        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
+    ) -> bool:
         return _matches(known, self.actor, self.kind, self.parameters)
 
 
 Builder = Callable[[Projection, int], "list[ops.Operation] | Nothing"]
+Recogniser = Callable[[Projection, wire.QueueCommit], bool]
+
+
+def named_by_its_id(_projection: Projection, _commit: wire.QueueCommit) -> bool:
+    """The recogniser of requests whose id itself names their one fact, a Release of one dispatch
+    say: whatever stands under it is the answer."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
 class Operations:
     """A request whose parameters are its operations, made anew by `make` for each tip.
 
-    With `exact`, a committed request of the same id must have the same content; without, the id
-    itself names the fact (a Release of one dispatch, say) and what stands is the answer.
+    `recognise` tells whether the commit of an accepted request of the same id, kind and role says
+    what is asked. It cannot be `make` again: that is asked of the state after the request.
     """
 
     kind: str
     request_id: str
     actor: ops.Actor
     make: Builder
-    exact: bool = False
+    recognise: Recogniser
 
     def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
         made = self.make(projection, at)
@@ -178,16 +189,12 @@ class Operations:
             return made
         return Candidate(wire.OperationsParameters(operations=made), made)
 
-    def is_same(self, known: RequestState, projection: Projection) -> bool:
-        if known.kind != self.kind:
+    def is_same(
+        self, known: RequestState, commit: wire.QueueCommit, projection: Projection
+    ) -> bool:
+        if (known.kind, known.actor.role) != (self.kind, self.actor.role):
             return False
-        if not self.exact:
-            return known.actor.role == self.actor.role
-        made = self.make(projection, known.at)
-        if isinstance(made, Nothing):
-            return False
-        parameters = wire.OperationsParameters(operations=made)
-        return _matches(known, self.actor, self.kind, parameters)
+        return self.recognise(projection, commit)
 
 
 def _matches(known: RequestState, actor: ops.Actor, kind: str, parameters: Record) -> bool:

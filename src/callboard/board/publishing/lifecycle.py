@@ -17,7 +17,8 @@ from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_on, dispatch_of, work_of
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
-from callboard.board.publishing.intents import Finish, Nothing, Operations
+from callboard.board.publishing.intents import Finish, Nothing, Operations, named_by_its_id
+from callboard.errors import CallboardError
 
 EvidenceKind = Literal["prelaunch", "nonlaunch", "terminal_run", "delivery", "reconciliation"]
 EvidenceSource = Literal[
@@ -78,7 +79,7 @@ def start(dispatch_id: str, sender: ops.Actor, credential_principal: str) -> Ope
             )
         ]
 
-    return Operations("dispatch", f"start_{dispatch_id}", sender, make)
+    return Operations("dispatch", f"start_{dispatch_id}", sender, make, named_by_its_id)
 
 
 def bind(dispatch_id: str, run: ops.Run, actor: ops.Actor) -> Operations:
@@ -91,7 +92,7 @@ def bind(dispatch_id: str, run: ops.Run, actor: ops.Actor) -> Operations:
             return Nothing("already_bound", {"run_id": run.run_id})
         return [ops.Dispatch(dispatch_id=dispatch_id, state="bound", run=run)]
 
-    return Operations("dispatch", f"bind_{dispatch_id}_{run.run_id}", actor, make)
+    return Operations("dispatch", f"bind_{dispatch_id}_{run.run_id}", actor, make, named_by_its_id)
 
 
 def doubt(
@@ -114,7 +115,7 @@ def doubt(
             ops.Dispatch(dispatch_id=dispatch_id, state=state, reason=reason, evidence=evidence)
         ]
 
-    return Operations("dispatch", f"{state}_{dispatch_id}_{reason}", actor, make)
+    return Operations("dispatch", f"{state}_{dispatch_id}_{reason}", actor, make, named_by_its_id)
 
 
 def release(dispatch_id: str, proof: Proof, reason: str, actor: ops.Actor) -> Operations:
@@ -147,7 +148,7 @@ def release(dispatch_id: str, proof: Proof, reason: str, actor: ops.Actor) -> Op
         evidence = proof.evidence(projection, state, at)
         return [*claims, *works, ops.Release(dispatch_id=dispatch_id, evidence=evidence)]
 
-    return Operations("release", f"release_{dispatch_id}", actor, make)
+    return Operations("release", f"release_{dispatch_id}", actor, make, named_by_its_id)
 
 
 def finish(
@@ -180,7 +181,7 @@ def deliver(work_id: str, descriptor: ops.Payload, proof: Proof, actor: ops.Acto
             )
         ]
 
-    return Operations("result", f"result_{work_id}", actor, make)
+    return Operations("result", f"result_{work_id}", actor, make, named_by_its_id)
 
 
 def fail_delivery(work_id: str, reason: str, proof: Proof, actor: ops.Actor) -> Operations:
@@ -202,7 +203,9 @@ def fail_delivery(work_id: str, reason: str, proof: Proof, actor: ops.Actor) -> 
             )
         ]
 
-    return Operations("delivery_failure", f"delivery_failure_{work_id}", actor, make)
+    return Operations(
+        "delivery_failure", f"delivery_failure_{work_id}", actor, make, named_by_its_id
+    )
 
 
 def _pending(projection: Projection, work_id: str) -> tuple[WorkState, DispatchState | None]:
@@ -214,17 +217,59 @@ def _pending(projection: Projection, work_id: str) -> tuple[WorkState, DispatchS
 
 
 def cancel_work(request_id: str, work_ids: list[str], reason: str, actor: ops.Actor) -> Operations:
-    """End Work for good, all of it or none; Work that is cancelled already is left out."""
+    """End Work for good, all of it or none; Work that is cancelled already is left out.
+
+    The same request again is one for the same Work with the same reason. Raises `work_closed` for
+    Work that is completed.
+    """
 
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
+        open_works = [
+            state
+            for state in (work_of(projection, work_id) for work_id in work_ids)
+            if state.state != "cancelled"
+        ]
+        for state in open_works:
+            if state.state == "completed":
+                raise _completed(state)
         found: list[ops.Operation] = [
-            ops.WorkCancellation(work_id=work_id, reason=reason)
-            for work_id in work_ids
-            if work_of(projection, work_id).state != "cancelled"
+            ops.WorkCancellation(work_id=state.work.work_id, reason=reason) for state in open_works
         ]
         return found or Nothing("already_cancelled", {"works": work_ids})
 
-    return Operations("cancel_work", request_id, actor, make)
+    def recognise(projection: Projection, commit: wire.QueueCommit) -> bool:
+        ended = {
+            one.work_id: one.reason
+            for one in commit.operations
+            if isinstance(one, ops.WorkCancellation)
+        }
+        left_out = set(work_ids) - ended.keys()
+        return (
+            commit.actor == actor
+            and ended.keys() <= set(work_ids)
+            and set(ended.values()) == {reason}
+            and all(_cancelled_before(projection, work_id, commit) for work_id in left_out)
+        )
+
+    return Operations("cancel_work", request_id, actor, make, recognise)
+
+
+def _completed(state: WorkState) -> CallboardError:
+    work = state.work
+    return CallboardError(
+        "work_closed",
+        f"node {work.node_key!r} ({work.work_id[:12]}) is completed",
+        "leave it out: what is completed stays; a new node can undo what it did",
+        {"work_id": work.work_id, "node_key": work.node_key, "state": state.state},
+    )
+
+
+def _cancelled_before(projection: Projection, work_id: str, commit: wire.QueueCommit) -> bool:
+    state = projection.works.get(work_id)
+    if state is None or state.cancellation_commit_id is None:
+        return False
+    places = projection.commit_ids
+    return places[state.cancellation_commit_id] < places[commit.id]
 
 
 def control(
@@ -235,10 +280,14 @@ def control(
     actor: ops.Actor,
 ) -> Operations:
     """Pause, resume or rotate. `Nothing("already_set")` where it is so already."""
+    asked: list[ops.Operation] = [ops.Control(control=name, value=value, reason=reason)]
 
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
         if getattr(projection, name) == value:
             return Nothing("already_set", {name: value})
-        return [ops.Control(control=name, value=value, reason=reason)]
+        return asked
 
-    return Operations("control", request_id, actor, make)
+    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
+        return commit.actor == actor and commit.operations == asked
+
+    return Operations("control", request_id, actor, make, recognise)

@@ -161,7 +161,8 @@ class Publisher:
     @staticmethod
     def _recognise(intent: Intent, known: RequestState, history: History) -> Accepted:
         projection = history.projection
-        if not intent.is_same(known, projection):
+        commit = history.commit(projection.commit_ids[known.id])
+        if not intent.is_same(known, commit, projection):
             raise CallboardError(
                 "request_conflict",
                 f"request id {intent.request_id!r} already stands for another "
@@ -169,8 +170,7 @@ class Publisher:
                 "use a new request id for a new request",
                 {"commit_id": known.id, "kind": known.kind},
             )
-        source = history.commit(projection.commit_ids[known.id]).previous
-        return Accepted(known, source, replayed=True)
+        return Accepted(known, commit.previous, replayed=True)
 
 
 def assemble(

@@ -118,7 +118,7 @@ class Columns:
             evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
             advice = f"callboard show {self.names.typed(obstacle.path[-1])}"
         else:
-            advice = f"callboard explain {self.names.typed(state.work.work_id)}"
+            advice = f"callboard show {self.names.typed(state.work.work_id)}"
         return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=advice)
 
     def _claimed(self, state: WorkState) -> Placed:
@@ -157,7 +157,7 @@ class Columns:
             if work_id in self._replaced:
                 evidence["replaced_by"] = self.names.label(self._replaced[work_id])
                 return Placed(state, "done", "replaced", since, evidence)
-            advice = f"callboard trace {self.names.typed(work_id)}"
+            advice = f"callboard show {self.names.typed(work_id)}"
             return Placed(state, "stuck", "delivery_failed", since, evidence, advice)
         bound = self._projection.pool(state.work.pool).reconciliation.deadline_ms
         if since is None or self._view.at_ms - since <= bound:
@@ -172,7 +172,7 @@ class Columns:
         if reason != ATTEMPTS_EXHAUSTED:
             return Placed(state, "done", f"cancelled: {reason}", since, evidence)
         evidence |= {**self._last_run(state), "attempts": state.attempts}
-        advice = f"callboard trace {self.names.typed(state.work.work_id)}"
+        advice = f"callboard show {self.names.typed(state.work.work_id)}"
         return Placed(state, "stuck", reason, since, evidence, advice)
 
     def _last_run(self, state: WorkState) -> Document:

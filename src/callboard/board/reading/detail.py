@@ -55,12 +55,17 @@ def detail(view: View, state: WorkState) -> Document:
         **view.stamp(),
         **placed_document(columns, columns.place(state)),
         "obstacles": _obstacles(columns, work_id),
+        "typed": columns.names.typed(work_id),
         "work": work_document(state),
+        "barrier": state.barrier,
         "predecessors": [_edge(columns, projection, one) for one in _predecessors(state)],
         "gates": len(state.gates),
         "successors": [_edge(columns, projection, one) for one in dependents[:MAX_DEPENDENTS]],
         "successor_count": len(dependents),
-        "claims": [claim_document(projection, claim) for claim in claims],
+        "claims": [
+            {"attempt": number, **claim_document(projection, claim)}
+            for number, claim in enumerate(claims, start=1)
+        ],
     }
 
 
@@ -70,6 +75,7 @@ def why(view: View, state: WorkState) -> Document:
     found = {
         **view.stamp(),
         **placed_document(columns, columns.place(state)),
+        "typed": columns.names.typed(state.work.work_id),
         "state": state.state,
         "barrier": state.barrier,
         "obstacles": _obstacles(columns, state.work.work_id),
@@ -89,9 +95,12 @@ def _predecessors(state: WorkState) -> list[str]:
 
 def _edge(columns: Columns, projection: Projection, work_id: str) -> Document:
     state = projection.works[work_id]
+    placed = columns.place(state)
     return {
         "name": columns.names.label(work_id),
         "work_id": work_id,
+        "column": placed.column,
+        "reason": placed.reason,
         "state": state.state,
         "barrier": state.barrier,
         "satisfied": state.barrier == "verified",

@@ -11,6 +11,7 @@ from collections import Counter
 from callboard.board.ledger.history import History
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.protocol.envelope import kind_of, read_line
+from callboard.board.reading.columns import Columns
 from callboard.board.reading.view import Document, View
 from callboard.errors import CallboardError
 
@@ -68,6 +69,7 @@ def tally(view: View) -> Document:
         "claimed": counters.claimed,
         "completed": counters.completed,
         "cancelled": counters.cancelled,
+        "columns": {name: len(placed) for name, placed in Columns(view).all().items()},
         "pending_deliveries": counters.pending_delivery,
         "claims": counters.claims,
         "unreleased_dispatches": counters.unreleased,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from callboard.board.reading.columns import COLUMNS, Columns
 from callboard.board.reading.detail import placed_document
+from callboard.board.reading.pauses import pauses
 from callboard.board.reading.shares import shares
 from callboard.board.reading.view import Document, View
 from callboard.board.scheduling.competition import Competition, Stop
@@ -30,6 +31,7 @@ def overview(view: View, *, limit: int) -> Document:
             "admission": projection.admission_paused,
             "grants": projection.grants_paused,
         },
+        "pauses": pauses(view),
         "columns": {
             column: {
                 "count": len(placed[column]),

@@ -15,6 +15,8 @@ from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import DispatchNextParameters
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.columns import Columns
+from callboard.board.reading.names import Names
+from callboard.board.reading.pauses import WHAT
 from callboard.board.reading.replaying import decision_prefix
 from callboard.board.reading.view import Document, View
 from callboard.board.scheduling.packing import BatchPlan, BatchRequest, plan_batch
@@ -38,8 +40,8 @@ def request_of(projection: Projection, request_id: str) -> RequestState:
         raise CallboardError(
             "request_unknown",
             f"the board has no request {request_id[:80]!r}",
-            "a request that was refused, or got nothing, leaves no trace; "
-            "`callboard ledger log` lists those that stand",
+            "a request that was refused, or got nothing, leaves no trace; those that stand are "
+            "listed by: callboard ledger log",
         )
     return known
 
@@ -50,7 +52,36 @@ def receipt(view: View, request: RequestState) -> Document:
         return grant_receipt(view, request, request.dispatch_parameters)
     if request.works:
         return submit_receipt(view, request)
-    return {**view.stamp(), **_head(view.history, request), "status": "committed"}
+    found = {**view.stamp(), **_head(view.history, request), "status": "committed"}
+    return {**found, **_changes(view, request)}
+
+
+def _changes(view: View, request: RequestState) -> Document:
+    """What a person's own change says: `{works, reason, still_running}`, or `{what, paused,
+    reason}`; nothing for other kinds. Read from the record, so that a repetition tells the truth.
+    """
+    commit = view.history.commit(view.projection.commit_ids[request.id])
+    ended = [one for one in commit.operations if isinstance(one, ops.WorkCancellation)]
+    if request.kind == "cancel_work" and ended:
+        works = [one.work_id for one in ended]
+        running = [one for one in works if _is_running(view.projection, one)]
+        return {"works": works, "reason": ended[0].reason, "still_running": running}
+    for one in commit.operations:
+        if isinstance(one, ops.Control) and one.control in WHAT:
+            return {"what": WHAT[one.control], "paused": one.value, "reason": one.reason}
+    return {}
+
+
+def _is_running(projection: Projection, work_id: str) -> bool:
+    """Whether a run of the Work, launched already, still holds its place."""
+    launched = [
+        state
+        for dispatch_id in projection.open_dispatches
+        if (state := projection.dispatches[dispatch_id]).state != "reserved"
+    ]
+    return any(
+        member.work_id == work_id for state in launched for member in state.assignment.claims
+    )
 
 
 def submit_receipt(view: View, request: RequestState) -> Document:
@@ -72,6 +103,7 @@ def node_documents(view: View, work_ids: Iterable[str]) -> list[Document]:
         placed = columns.place(state)
         found.append(
             {
+                "name": columns.names.label(work_id),
                 "work_ref": work_id,
                 "graph_id": state.work.graph_id,
                 "node_key": state.work.node_key,
@@ -85,6 +117,7 @@ def node_documents(view: View, work_ids: Iterable[str]) -> list[Document]:
 def grant_receipt(view: View, request: RequestState, asked: DispatchNextParameters) -> Document:
     """What a dispatch request asked for, got, and what limited it."""
     projection = view.projection
+    names = Names(projection)
     claims = [projection.claims[claim_id] for claim_id in request.claims]
     groups = {claim.claim.dispatch_id: None for claim in claims}
     dispatches = [projection.dispatches[dispatch_id] for dispatch_id in groups]
@@ -103,7 +136,7 @@ def grant_receipt(view: View, request: RequestState, asked: DispatchNextParamete
         "status": _overall(dispatches, partial),
         "grant_status": "partial_batch" if partial else "granted",
         "limiting_reason": CLAIM_BUDGET,
-        "claims": [_claim(view.projection, claim) for claim in claims],
+        "claims": [_claim(view.projection, names, claim) for claim in claims],
         "dispatches": [_dispatch(one) for one in dispatches],
     }
     if partial:
@@ -119,11 +152,8 @@ def replan(history: History, request: RequestState, asked: DispatchNextParameter
     before, commit = decision_prefix(history, request.id)
     return plan_batch(
         before,
-        BatchRequest(
-            pool=asked.pool,
-            max_claims=asked.max_claims,
-            max_dispatches=asked.max_dispatches,
-            max_bytes=asked.max_bytes,
+        BatchRequest.of(
+            asked,
             request_id=request.request_id,
             commit_id=request.id,
             observed=sum(isinstance(one, ops.Observation) for one in commit.operations),
@@ -157,9 +187,10 @@ def _overall(dispatches: list[DispatchState], partial: bool) -> str:
     return "granted"
 
 
-def _claim(projection: Projection, claim: ClaimState) -> Document:
+def _claim(projection: Projection, names: Names, claim: ClaimState) -> Document:
     work = projection.works[claim.claim.work_id].work
     return {
+        "name": names.label(work.work_id),
         "claim_ref": claim.claim.claim_id,
         "work_ref": work.work_id,
         "node_key": work.node_key,

@@ -33,7 +33,9 @@ class View:
         """The view itself, or `queue_missing` where the board has no history yet."""
         if self.projection.tip is None:
             raise CallboardError(
-                "queue_missing", "the board has no history yet", "post a first plan: submit FILE"
+                "queue_missing",
+                "the board has no history yet",
+                "post a first plan: callboard submit FILE",
             )
         return self
 

@@ -41,6 +41,27 @@ class BatchRequest:
     observed: int = 0
     profiles: tuple[str, ...] | None = None
 
+    @classmethod
+    def of(
+        cls,
+        parameters: DispatchNextParameters,
+        *,
+        request_id: str,
+        commit_id: str,
+        observed: int = 0,
+    ) -> BatchRequest:
+        """The batch that a dispatch_next with these parameters asks for."""
+        return cls(
+            pool=parameters.pool,
+            max_claims=parameters.max_claims,
+            max_dispatches=parameters.max_dispatches,
+            max_bytes=parameters.max_bytes,
+            request_id=request_id,
+            commit_id=commit_id,
+            observed=observed,
+            profiles=approved_profiles(parameters),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:

@@ -7,6 +7,8 @@ command first needs it and closes it at the end.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,15 @@ APPLICATION = "callboard"
 NOTHING = 3
 """Exit status of a normal answer that granted nothing."""
 
+BOARD_VERBS = (
+    "init", "submit", "run", "status", "show", "explain", "trace", "dispatch", "cancel", "pause",
+    "resume", "policy", "ledger", "whoami",
+)  # fmt: skip
+"""The verbs that act on the chosen board."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+_COMMAND = re.compile(rf"(?<![\w./-])callboard (?=(?:{'|'.join(BOARD_VERBS)})\b)")
+_GIT = re.compile(r"\bgit (?=(?:add|commit)\b)")
 
 
 @dataclass(slots=True)
@@ -36,6 +46,15 @@ class Chosen:
     def folder(self) -> str:
         """A folder in the repository: what was typed, else the environment's, else here."""
         return self.repo or os.environ.get("CALLBOARD_REPO") or "."
+
+    def pasteable(self, hint: str) -> str:
+        """A hint whose commands act on the board of this call: with the options typed for it."""
+        typed = {"--repo": self.repo, "--branch": self.branch}
+        words = [f"{name} {shlex.quote(value)} " for name, value in typed.items() if value]
+        if self.repo:
+            place = f"git -C {shlex.quote(self.repo)} "
+            hint = _GIT.sub(lambda _found: place, hint)
+        return _COMMAND.sub(lambda _found: "callboard " + "".join(words), hint)
 
     def open_board(self) -> Board:
         """The board of the chosen repository; the caller closes it."""
@@ -82,9 +101,12 @@ request_option = click.option(
     help="Name the request: said again, it changes nothing and gives the same answer.",
 )
 
-reason_option = click.option(
-    "--reason", metavar="CODE", required=True, help="Why, as a short code such as not_needed."
-)
+
+def reason_option(example: str) -> Callable[[Command], Command]:
+    """`--reason`, with an example for its help."""
+    return click.option(
+        "--reason", metavar="CODE", required=True, help=f"Why, as a short code such as {example}."
+    )
 
 
 def board_of(context: click.Context) -> Board:

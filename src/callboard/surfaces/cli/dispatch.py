@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -24,35 +24,52 @@ from callboard.board.reading.receipts import no_grant
 from callboard.surfaces.cli.chosen import (
     NOTHING,
     Chosen,
+    Command,
     board_of,
     board_options,
     request_option,
 )
-from callboard.surfaces.cli.render import Block, bad, count, emit, local_time, write_text
-from callboard.surfaces.cli.status import reason_text
+from callboard.surfaces.cli.events import EventLines
+from callboard.surfaces.cli.render import Block, Hint, count, duration, emit, faint, write_text
 from callboard.surfaces.cli.watch import Watch, watching
+from callboard.surfaces.cli.words import reason_text, stop_text
 
 if TYPE_CHECKING:
-    from callboard.board.execution.runner import DispatchAnswer, RunEvent
+    from callboard.board.execution.runner import DispatchAnswer, RunEvent, RunSummary
 
 INTERRUPTED = 130
 TERMINATED = 143
 DEFAULT_WORKERS = 4
 MAX_STUCK = 100
+MAX_NAMED = 10
 
-_pool = click.option("--pool", metavar="NAME", help="The pool (default: the board's only one).")
+
+def _pool(help_text: str) -> Callable[[Command], Command]:
+    return click.option("--pool", metavar="NAME", help=help_text)
 
 
 @click.command()
-@_pool
-@click.option("--max-claims", type=click.IntRange(1, 256), default=1, show_default=True)
-@click.option("--max-dispatches", type=click.IntRange(1, 256), default=1, show_default=True)
+@_pool("The pool that is granted from (default: the one named default, or the only one).")
+@click.option(
+    "--max-claims",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="The most nodes granted.",
+)
+@click.option(
+    "--max-dispatches",
+    type=click.IntRange(1, 256),
+    default=1,
+    show_default=True,
+    help="The most runs launched.",
+)
 @click.option(
     "--max-bytes",
     type=click.IntRange(1, CEILINGS.assignment_bytes),
     default=CEILINGS.assignment_bytes,
     show_default=True,
-    help="The most an assignment may hold.",
+    help="The most bytes an assignment may hold.",
 )
 @request_option
 @board_options
@@ -102,29 +119,33 @@ def _receipt(
 
 
 def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
+    limiting = stop_text(document["limiting_reason"], _limit(document))
     if document["grant_status"] == "nothing_granted":
-        limit = document["details"].get("limit")
-        yield f"nothing granted: {document['limiting_reason']}" + (
-            f" ({limit} limit)" if limit else ""
-        )
-        yield "next: callboard status"
+        yield f"nothing granted: {limiting}"
+        yield Hint("callboard status")
         return
     got, asked = document["granted_claims"], document["requested_claims"]
+    stood = "this request stood already: " if document["replayed"] else ""
     yield (
-        f"{document['status']}: {got} of {count(asked, 'Claim')} in "
-        f"{count(document['reserved_dispatches'], 'run')}, limited by "
-        f"{document['limiting_reason']}"
+        f"{stood}granted {got} of {count(asked, 'Claim')} in "
+        f"{count(document['reserved_dispatches'], 'run')}; no more: {limiting}"
     )
-    names = {claim["claim_ref"]: claim["node_key"] for claim in document["claims"]}
+    names = {claim["claim_ref"]: claim["name"] for claim in document["claims"]}
     for one in document["dispatches"]:
         tasks = ", ".join(names[claim] for claim in one["claim_refs"])
-        yield f"  {one['status']}: {tasks}  (run {one['run_id'] or 'not bound yet'})"
+        status = str(one["status"]).removeprefix("launch_")
+        yield f"  {status}: {tasks}  (run {one['run_id'] or 'not bound yet'})"
     yield f"request {document['request_id']}"
     yield f"commit  {document['commit_id']}"
 
 
+def _limit(document: dict[str, Any]) -> str | None:
+    found = document.get("limit") or document.get("details", {}).get("limit")
+    return None if found is None else str(found)
+
+
 @click.command()
-@_pool
+@_pool("Serve this pool only (default: all pools).")
 @click.option(
     "--workers",
     type=click.IntRange(1, 256),
@@ -147,18 +168,28 @@ def run(
 ) -> None:
     """Run the board: grant, launch, verify, settle. Ctrl-C stops dispatching; runs go on.
 
+    Ends with 0 also where nodes are stuck: with --json, .stuck.count tells how many.
+
     With --request-id R the grants are requests R.1, R.2 and so on.
     """
     board = board_of(context)
-    in_json = context.ensure_object(Chosen).json
+    chosen = context.ensure_object(Chosen)
+    in_json = chosen.json
+    if not until_idle and board.history().projection.tip is None:
+        waits: list[Block] = [
+            "there is no board yet: waiting for a first plan",
+            Hint(board.next_step()),
+        ]
+        write_text(waits, err=True, paste=chosen.pasteable)
     stop = threading.Event()
+    lines = EventLines(board)
     with _stopping(stop) as signals, contextlib.ExitStack() as stack:
         view: Watch | None = None
         if watch and not in_json:
             view = stack.enter_context(watching(board))
 
         def on_event(event: RunEvent) -> None:
-            line = event_line(event, board)
+            line = lines.line(event)
             if view is None:
                 write_text([line], err=True)
             else:
@@ -173,48 +204,49 @@ def run(
             on_event=on_event,
             request_id=request_id,
         )
-    view_at_end = board.view()
-    stuck = overview(view_at_end, limit=MAX_STUCK)["columns"]["stuck"]
-    ended = summary.document()
-    document = {**view_at_end.stamp(), **ended, "stuck": stuck, "left": ended["stuck"]}
-    emit(context, document, lambda: _summary(document))
+    document = _ended(board, summary)
+    emit(context, document, lambda: _summary(document, board.next_step))
     if signals:
         context.exit(TERMINATED if signals[0] == signal.SIGTERM else INTERRUPTED)
 
 
-def event_line(event: RunEvent, board: Board) -> str:
-    """One recorded fact in a line: local time, what, which nodes, why."""
-    details = event.details
-    subject = details.get("node_key") or _members(board, str(details.get("dispatch_id", "")))
-    reason = details.get("reason") or details.get("conclusion")
-    line = f"{local_time(event.at_ms)}  {event.kind:<16}  {subject}"
-    return f"{line}  ({reason})" if reason else line
+def _ended(board: Board, summary: RunSummary) -> dict[str, Any]:
+    view = board.view()
+    columns = overview(view, limit=MAX_STUCK)["columns"]
+    running = {"count": columns["running"]["count"]}
+    return {**view.stamp(), **summary.document(), "stuck": columns["stuck"], "running": running}
 
 
-def _members(board: Board, dispatch_id: str) -> str:
-    projection = board.history().projection
-    dispatch = projection.dispatches.get(dispatch_id)
-    members = [] if dispatch is None else dispatch.assignment.claims
-    return ", ".join(projection.works[one.work_id].work.node_key for one in members)
-
-
-def _summary(document: dict[str, Any]) -> Iterator[Block]:
-    counts = document["counts"]
-    facts = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
-    yield f"{document['reason']}: {facts or 'nothing happened'}"
-    stuck = document["stuck"]
+def _summary(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Block]:
+    opening = f"{document['reason']} after {duration(document['duration_ms'])}"
+    if document["tip"] is None:
+        yield f"{opening}: there is no board yet"
+        yield Hint(next_step())
+        return
+    now_ms, stuck, counts = document["evaluated_at_ms"], document["stuck"], document["counts"]
+    found = (
+        (counts.get("verified", 0), "done", "done"),
+        (counts.get("claim_cancelled", 0), "failed attempt", "failed attempts"),
+        (counts.get("delivery_failed", 0), "failed delivery", "failed deliveries"),
+        (document["running"]["count"], "running", "running"),
+        (stuck["count"], "stuck", "stuck"),
+    )
+    facts = [count(number, one, many) for number, one, many in found if number]
+    yield f"{opening}: {', '.join(facts) or 'nothing happened'}"
+    yield from _named(stuck["works"], stuck["count"], "stuck", now_ms)
+    left = [one for one in document["left"] if one["column"] != "stuck"]
+    yield from _named(left, len(left), "left", now_ms)
     if stuck["count"]:
-        yield bad(f"{count(stuck['count'], 'node')} stuck")
-        for one in stuck["works"][:10]:
-            yield f"  {one['name']}: {reason_text(one)}"
-    named = {one["work_id"] for one in stuck["works"]}
-    left = [one for one in document["left"] if one["work_id"] not in named]
-    if left:
-        yield bad(f"{count(len(left), 'node')} left for others to move")
-        for one in left[:10]:
-            yield f"  {one['node_key']}: {one['reason']}"
+        yield faint("the exit status is 0 also where nodes are stuck")
     if stuck["count"] or left:
-        yield "next: callboard status"
+        yield Hint("callboard status")
+
+
+def _named(works: list[dict[str, Any]], number: int, word: str, now_ms: int) -> Iterator[Block]:
+    for one in works[:MAX_NAMED]:
+        yield f"  {one['name']} is {word}: {reason_text(one, now_ms)}"
+    if number > MAX_NAMED:
+        yield f"  and {number - MAX_NAMED} more"
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ Writes no ledger and touches nothing of Git's; files that exist are left as they
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,16 +13,16 @@ import click
 
 from callboard import files
 from callboard.board.execution.principal import make_principal
-from callboard.board.publishing.config import CONFIG_PATH
+from callboard.board.publishing.config import CONFIG_PATH, read_settings
 from callboard.board.publishing.recipe import recipe_path
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options, folders
-from callboard.surfaces.cli.render import Block, emit
+from callboard.surfaces.cli.render import Block, Hint, emit
 
 STARTER_CONFIG = """\
 # How this repository's board proposes to schedule. It is read from the commit that HEAD is on, and
-# it counts when the board begins: the policy then installed stays until another one is installed.
+# it counts when the board begins. That board keeps it; a new branch is a new board.
 
 [work_queue]
 # concurrency = 16                       # Claims open at once
@@ -55,18 +56,23 @@ timeout_s = 600
 @board_options
 @click.pass_context
 def init(context: click.Context) -> None:
-    """Prepare this user and this repository; commit what it writes."""
+    """Prepare this user and this repository; commit what it writes.
+
+    With --branch NAME the settings file that it writes names that branch.
+    """
     chosen = context.ensure_object(Chosen)
     with Repository.discover(chosen.folder) as repository:
         root = repository.work_tree
-    principal, made = make_principal(folders().config)
-    written, kept = _write_starters(root) if root is not None else ([], [])
+        principal, made = make_principal(folders().config)
+        written, kept = _write_starters(root, chosen.branch) if root is not None else ([], [])
+        uncommitted = [path for path in (*written, *kept) if not _in_head(repository, path)]
     document = {
         "principal": principal,
         "principal_made": made,
         "work_tree": None if root is None else str(root),
         "written": written,
         "kept": kept,
+        "uncommitted": uncommitted,
     }
 
     def text() -> Iterator[Block]:
@@ -75,21 +81,35 @@ def init(context: click.Context) -> None:
             yield f"wrote {path}"
         for path in kept:
             yield f"kept {path}"
+        if chosen.branch and CONFIG_PATH in kept:
+            yield f"the branch in it stays; for another one: branch = {_toml(chosen.branch)}"
         if root is None:
             yield "a bare repository has no files to write: commit recipes from a clone of it"
-        elif written:
-            yield f"next: git add {' '.join(written)} && git commit -m 'Set up the board'"
-            yield "then: callboard submit PLAN"
+        elif uncommitted:
+            yield Hint(f"git add {' '.join(uncommitted)} && git commit -m 'Set up the board'")
+            yield Hint("callboard submit PLAN", "then: ")
         else:
-            yield "next: callboard submit PLAN"
+            yield Hint("callboard submit PLAN")
 
     emit(context, document, text)
 
 
-def _write_starters(root: Path) -> tuple[list[str], list[str]]:
+def _in_head(repository: Repository, path: str) -> bool:
+    commit = repository.head_commit()
+    return commit is not None and repository.entry(commit, path) is not None
+
+
+def _toml(text: str) -> str:
+    """A TOML string; JSON's escapes are TOML's."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _write_starters(root: Path, branch: str | None) -> tuple[list[str], list[str]]:
     written: list[str] = []
     kept: list[str] = []
-    starters = {CONFIG_PATH: STARTER_CONFIG, recipe_path("default"): STARTER_WORKER}
+    board = "" if branch is None else f"\n[board]\nbranch = {_toml(branch)}\n"
+    read_settings((STARTER_CONFIG + board).encode("utf-8", "surrogateescape"))
+    starters = {CONFIG_PATH: STARTER_CONFIG + board, recipe_path("default"): STARTER_WORKER}
     for path, content in starters.items():
         folder = _own_folder(root, (root / path).parent)
         folder.mkdir(parents=True, exist_ok=True)

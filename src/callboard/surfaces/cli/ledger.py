@@ -24,13 +24,17 @@ from callboard.surfaces.cli.chosen import NOTHING, board_of, board_options
 from callboard.surfaces.cli.inputs import read_input
 from callboard.surfaces.cli.render import (
     Block,
+    Hint,
     Table,
     bad,
+    count,
     emit,
     faint,
     local_time,
     write_bytes,
 )
+from callboard.surfaces.cli.status import SHORT_ID
+from callboard.surfaces.cli.words import basis_text, stop_text
 
 _FILE = click.argument("file", required=False, metavar="[FILE|-]")
 _INVALID = 1
@@ -45,7 +49,7 @@ def ledger() -> None:
     """Read the ledger: log, verify, replay, plan, canonical."""
 
 
-@ledger.command("canonical")
+@ledger.command("canonical", short_help="Print JSON in its canonical bytes.")
 @_FILE
 @board_options
 def canonical_(file: str | None) -> None:
@@ -76,13 +80,13 @@ def _validated(data: bytes, where: str, file: str | None, at_ms: int | None = No
     return View(history, now, "live" if file is None else "snapshot")
 
 
-@ledger.command()
+@ledger.command(short_help="Replay a ledger; --json prints the state.")
 @_FILE
 @click.option("--at", "commit_id", metavar="COMMIT", help="The state after this queue commit.")
 @board_options
 @click.pass_context
 def replay(context: click.Context, file: str | None, commit_id: str | None) -> None:
-    """Replay a ledger and print the state it means."""
+    """Replay a ledger and count what its state holds; --json prints the whole state."""
     view = _view(context, file)
     if commit_id is not None:
         view = View(_at(view.history, commit_id), view.at_ms, view.provenance)
@@ -101,13 +105,26 @@ def _at(history: History, commit_id: str) -> History:
     return prefix(history, ordinal + 1)
 
 
-@ledger.command()
+@ledger.command(short_help="Ask the planner who is next at a time.")
 @_FILE
 @click.option("--pool", required=True, metavar="P", help="The pool that is planned for.")
-@click.option("--at-ms", type=click.IntRange(0, canonical.MAX_SAFE_INTEGER), required=True)
-@click.option("--max-claims", type=click.IntRange(1, 256))
-@click.option("--max-dispatches", type=click.IntRange(1, 256))
-@click.option("--max-bytes", type=click.IntRange(1, CEILINGS.assignment_bytes))
+@click.option(
+    "--at-ms",
+    type=click.IntRange(0, canonical.MAX_SAFE_INTEGER),
+    required=True,
+    help="The time that is planned for, in Unix ms.",
+)
+@click.option(
+    "--max-claims", type=click.IntRange(1, 256), help="The most nodes of a batch (default: 1)."
+)
+@click.option(
+    "--max-dispatches", type=click.IntRange(1, 256), help="The most runs of a batch (default: 1)."
+)
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(1, CEILINGS.assignment_bytes),
+    help="The most bytes an assignment may hold.",
+)
 @click.option("--request-id", metavar="R", help="The request whose batch is planned.")
 @board_options
 @click.pass_context
@@ -146,12 +163,12 @@ def plan(
 
 
 def _plan_text(document: dict[str, Any]) -> Iterator[Block]:
-    limit = f" ({document['limit']} limit)" if "limit" in document else ""
+    stop = stop_text(document["reason"], document.get("limit"))
     if "operations" not in document:
         if document["work_id"] is None:
-            yield f"nobody: {document['reason']}{limit}"
+            yield f"nobody: {stop}"
             return
-        yield f"{document['node_key']}  ({', '.join(document['basis'])})"
+        yield f"{document['node_key']}  ({basis_text(document['basis'])})"
         yield f"class pass {document['class_pass'] or '-'}, key pass {document['key_pass']}"
         return
     for assignment in document["assignments"]:
@@ -159,10 +176,10 @@ def _plan_text(document: dict[str, Any]) -> Iterator[Block]:
             f"{one['handle']} {one['work_id'][:12]}" for one in assignment["claims"]
         )
         yield f"{assignment['dispatch_id']}: {members}"
-    yield f"then: {document['reason']}{limit}"
+    yield f"then: {stop}"
 
 
-@ledger.command()
+@ledger.command(short_help="Check a whole ledger, or name its first fault.")
 @_FILE
 @board_options
 @click.pass_context
@@ -198,27 +215,26 @@ def _diagnosis_text(refused: dict[str, Any]) -> Iterator[Block]:
             for one in diagnosis["readable"]
         ],
     )
-    yield "next: restore the branch from a good copy; nothing was changed here"
+    yield Hint("restore the branch from a good copy; nothing was changed here")
 
 
 def _tally_text(document: dict[str, Any]) -> Iterator[Block]:
     yield (
-        f"valid: {document['commits']} commits in {document['lines']} lines, "
-        f"{document['bytes']} bytes"
+        f"valid: {count(document['commits'], 'commit')} in {count(document['lines'], 'line')}, "
+        f"{count(document['bytes'], 'byte')}"
     )
+    columns = ", ".join(f"{number} {name}" for name, number in document["columns"].items())
+    yield f"{count(document['works'], 'node')}: {columns}"
     yield (
-        f"{document['works']} nodes: {document['available']} available, "
-        f"{document['claimed']} claimed, {document['completed']} completed, "
-        f"{document['cancelled']} cancelled"
+        f"{count(document['claims'], 'attempt')}; "
+        f"{count(document['unreleased_dispatches'], 'run')} with a place, "
+        f"{count(document['pending_deliveries'], 'delivery', 'deliveries')} to verify"
     )
-    yield (
-        f"{document['claims']} Claims, {document['unreleased_dispatches']} runs unreleased, "
-        f"{document['pending_deliveries']} deliveries pending"
-    )
-    yield faint(f"tip {document['tip']}, epoch {document['policy_epoch']}")
+    epoch = str(document["policy_epoch"])[:SHORT_ID]
+    yield faint(f"tip {str(document['tip'])[:SHORT_ID]}, epoch {epoch}")
 
 
-@ledger.command()
+@ledger.command(short_help="List the commits in causal order.")
 @_FILE
 @click.option(
     "--limit",
@@ -237,7 +253,7 @@ def log(context: click.Context, file: str | None, limit: int) -> None:
 
 def _log_text(document: dict[str, Any]) -> Iterator[Block]:
     yield Table(
-        ("place", "line", "time", "kind", "operations", "by", "commit"),
+        ("place", "line", "time", "kind", "operations", "by", "commit", "request"),
         [
             (
                 str(one["ordinal"]),
@@ -246,7 +262,8 @@ def _log_text(document: dict[str, Any]) -> Iterator[Block]:
                 one["kind"],
                 _kinds(one),
                 one["role"],
-                one["commit_id"][:14],
+                one["commit_id"][:SHORT_ID],
+                one["request_id"],
             )
             for one in document["commits"]
         ],

@@ -7,6 +7,10 @@ from typing import Any
 
 import click
 
+from callboard.board.execution.host import Host
+from callboard.board.protocol.contract import NO_WRITES
+from callboard.board.protocol.identities import root_graph_id
+from callboard.board.publishing.plan import CONTRACT_FIELD
 from callboard.board.reading import tracing
 from callboard.board.reading.decisions import before_claim
 from callboard.board.reading.detail import detail, why
@@ -16,16 +20,24 @@ from callboard.board.reading.view import View
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.render import (
     Block,
+    Hint,
     Table,
+    clock,
     count,
     document_text,
-    duration,
     emit,
     faint,
     heading,
-    local_time,
 )
-from callboard.surfaces.cli.status import reason_text
+from callboard.surfaces.cli.status import SHORT_ID, mark_if_lost, stamp_text
+from callboard.surfaces.cli.words import (
+    attempt_text,
+    basis_text,
+    conclusion_text,
+    obstacle_text,
+    reason_text,
+    stop_text,
+)
 
 
 def _view(context: click.Context) -> View:
@@ -42,34 +54,58 @@ def show(context: click.Context, node: str) -> None:
     view = _view(context)
     document = detail(view, find_work(view.projection, node))
     board = board_of(context)
+    mark_if_lost(board, document)
     for claim in document["claims"]:
-        folder = board.run_folder(claim["run_id"]) if "run_id" in claim else None
-        if folder is not None:
-            claim["run_folder"] = str(folder)
+        _add_host_facts(board.host, claim)
     emit(context, document, lambda: _show_text(document))
 
 
+def _add_host_facts(host: Host, claim: dict[str, Any]) -> None:
+    """What this host knows of an attempt: its folder, its ending, and that nobody watches it."""
+    if claim["state"] == "open" and host.supervisor_is_gone(claim["dispatch_id"]):
+        claim["supervisor"] = "gone"
+    if "run_id" not in claim:
+        return
+    folder = host.run_folder(claim["run_id"])
+    if folder is not None:
+        claim["run_folder"] = str(folder)
+    ending = host.ending(claim["run_id"], claim["claim_id"])
+    if ending is not None:
+        claim["ending"] = ending
+
+
 def _show_text(document: dict[str, Any]) -> Iterator[Block]:
-    work = document["work"]
+    work, now_ms = document["work"], document["evaluated_at_ms"]
+    payload = {name: value for name, value in work["payload"].items() if name != CONTRACT_FIELD}
     yield heading(document["name"])
-    yield f"column    {document['column']}: {reason_text(document)}"
+    yield f"column    {_column(document)}"
     yield f"work id   {document['work_id']}"
-    yield f"graph     {document['graph_id']}"
+    if document["graph_id"] != root_graph_id(work["payload"]):
+        yield f"graph     {document['graph_id']}"
     key = document["fairness_key"] or "(none)"
     yield f"turn      pool {document['pool']}, priority {document['priority']}, key {key}"
     tried = count(document["attempts"], "attempt")
     yield f"worker    {work['worker_profile']}, {tried} so far"
-    yield f"posted    {local_time(work['enqueued'])}, place {_place(work['position'])}"
-    yield f"payload   {document_text(work['payload'])}"
+    yield f"posted    {clock(work['enqueued'], now_ms)}, place {_place(work['position'])}"
+    yield f"payload   {document_text(payload)}"
+    contract = work["payload"].get(CONTRACT_FIELD)
+    if contract is not None and contract != NO_WRITES:
+        yield f"contract  {document_text(contract)}"
     if "result" in work:
         yield f"result    {document_text(work['result'])}"
     yield from _edges("after", document["predecessors"])
     yield from _edges("before", document["successors"])
     for claim in document["claims"]:
-        yield from _claim_text(claim)
-    if "next" in document:
-        yield f"next: {document['next']}"
-    yield from _stamp(document)
+        yield from _claim_text(claim, now_ms)
+    # The hint of a node that failed itself leads here.
+    if document.get("next") not in (None, f"callboard show {document['typed']}"):
+        yield Hint(document["next"])
+    yield faint(stamp_text(document))
+
+
+def _column(document: dict[str, Any]) -> str:
+    reason = reason_text(document, document["evaluated_at_ms"])
+    return document["column"] if reason == document["column"] else f"{document['column']}: {reason}"
 
 
 def _place(position: dict[str, Any]) -> str:
@@ -78,25 +114,16 @@ def _place(position: dict[str, Any]) -> str:
 
 def _edges(word: str, edges: list[dict[str, Any]]) -> Iterator[Block]:
     for edge in edges:
-        barrier = f", delivery {edge['barrier']}" if edge["barrier"] != "none" else ""
-        yield f"{word:<9} {edge['name']}  ({edge['state']}{barrier})"
+        yield f"{word:<9} {edge['name']}  ({edge['column']})"
 
 
-def _claim_text(claim: dict[str, Any]) -> Iterator[Block]:
-    yield f"claim     {claim['claim_id']}"
-    ended = f", {claim['cancellation_reason']}" if "cancellation_reason" in claim else ""
+def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
+    yield f"attempt {claim['attempt']:<2}{attempt_text(claim)}"
     run = f", run {claim['run_id']}" if "run_id" in claim else ""
-    yield (
-        f"          {claim['state']}{ended}, granted {local_time(claim['granted_at'])}, "
-        f"launch {claim['launch']}{run}"
-    )
+    yield f"          granted {clock(claim['granted_at'], now_ms)}{run}"
+    yield f"          claim {claim['claim_id']}"
     if "run_folder" in claim:
         yield f"          logs in {claim['run_folder']}"
-
-
-def _stamp(document: dict[str, Any]) -> Iterator[Block]:
-    when = local_time(document["evaluated_at_ms"])
-    yield faint(f"{document['provenance']} at {when}, tip {document['tip']}")
 
 
 @click.command()
@@ -126,6 +153,7 @@ def explain(
     view = _view(context)
     if node is not None:
         document = why(view, find_work(view.projection, node))
+        mark_if_lost(board_of(context), document)
         emit(context, document, lambda: _why_text(document))
     elif request_id is not None:
         document = receipt(view, request_of(view.projection, request_id))
@@ -145,73 +173,75 @@ def _one_of(**given: str | None) -> None:
 
 
 def _why_text(document: dict[str, Any]) -> Iterator[Block]:
-    yield heading(f"{document['name']} is {document['column']}: {document['reason']}")
-    for obstacle in document["obstacles"]:
-        yield f"  {_obstacle(obstacle, document['evaluated_at_ms'])}"
+    now_ms = document["evaluated_at_ms"]
+    yield heading(f"{document['name']} is {_column(document)}")
+    if document["column"] == "done":
+        when = clock(document.get("since_ms"), now_ms)
+        yield f"  since {when}, after {count(document['attempts'], 'attempt')}"
+        yield Hint(f"callboard show {document['typed']}")
+    if document["column"] != "ready":
+        for obstacle in document["obstacles"][1:]:
+            yield f"  and {obstacle_text(obstacle, now_ms)}"
     if "line" in document:
-        yield from _line_text(document["line"])
-    for name, value in document.get("evidence", {}).items():
-        if name not in ("path", "cause", "until_ms", "limit", "found"):
-            yield f"  {name}: {value}"
+        yield from _line_text(document["line"], document["reason"])
     if "next" in document:
-        yield f"next: {document['next']}"
-    yield from _stamp(document)
+        yield Hint(document["next"])
+    yield faint(stamp_text(document))
 
 
-def _obstacle(obstacle: dict[str, Any], now_ms: int) -> str:
-    parts = [obstacle["reason"]]
-    if "path" in obstacle:
-        parts.append("waits along " + " <- ".join(obstacle["path"]))
-    if "until_ms" in obstacle:
-        left = duration(obstacle["until_ms"] - now_ms)
-        parts.append(f"until {local_time(obstacle['until_ms'])}, in {left}")
-    if "limit" in obstacle:
-        parts.append(f"the {obstacle['limit']} limit is reached")
-    if "found" in obstacle:
-        parts.append(obstacle["found"])
-    return ": ".join(parts)
-
-
-def _line_text(line: dict[str, Any]) -> Iterator[Block]:
+def _line_text(line: dict[str, Any], reason: str) -> Iterator[Block]:
     if line["exact"] and line["ahead"] == 0:
         yield "  it is next"
         return
-    bound = "" if line["exact"] else "at least "
-    yield f"  {bound}{count(line['ahead'], 'grant')} before it" + (
-        f", first {', '.join(line['next'])}" if line["next"] else ""
-    )
-    if "stop" in line:
-        limit = f" ({line['limit']} limit)" if "limit" in line else ""
-        yield f"  the planner stops there: {line['stop']}{limit}"
+    if line["ahead"] or not line["exact"]:
+        bound = "" if line["exact"] else "at least "
+        first = f", first {', '.join(line['next'])}" if line["next"] else ""
+        yield f"  {bound}{count(line['ahead'], 'grant')} before it{first}"
+    if "stop" in line and line["stop"] != reason:
+        yield f"  nobody goes then: {stop_text(line['stop'], line.get('limit'))}"
 
 
 def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
     yield heading(f"{document['kind']} {document['request_id']}: {document['status']}")
-    yield f"commit {document['commit_id']}, {local_time(document['at'])}"
+    now_ms = document["evaluated_at_ms"]
+    yield f"commit {document['commit_id']}, {clock(document['at'], now_ms)}"
+    yield from _change_text(document)
     if "granted_claims" in document:
         yield (
             f"granted {document['granted_claims']} of {document['requested_claims']} Claims in "
             f"{document['reserved_dispatches']} of {document['requested_dispatches']} runs, "
-            f"limited by {document['limiting_reason']}"
+            f"no more: {stop_text(document['limiting_reason'], document.get('limit'))}"
         )
         rows = [
-            (one["node_key"], one["handle"], one["finish"], one["claim_ref"])
+            (one["name"], one["handle"], one["finish"], one["claim_ref"])
             for one in document["claims"]
         ]
         yield Table(("node", "handle", "finish", "claim"), rows)
         for one in document["dispatches"]:
             yield f"{one['status']}: run {one['run_id'] or '-'}, dispatch {one['dispatch_id']}"
     if "nodes" in document:
-        nodes = [(one["node_key"], one["column"], one["reason"]) for one in document["nodes"]]
+        nodes = [
+            (one["name"], one["column"], reason_text(one, now_ms)) for one in document["nodes"]
+        ]
         yield Table(("node", "column", "why"), nodes)
-    yield from _stamp(document)
+    yield faint(stamp_text(document))
+
+
+def _change_text(document: dict[str, Any]) -> Iterator[Block]:
+    if "works" in document:
+        works = ", ".join(work_id[:SHORT_ID] for work_id in document["works"])
+        yield f"ended {works}: {document['reason']}"
+    if "what" in document:
+        state = "paused" if document["paused"] else "open"
+        yield f"{document['what']}: {state}, {document['reason']}"
 
 
 def _decision_text(document: dict[str, Any]) -> Iterator[Block]:
     winner, decision = document["winner"], document["decision"]
-    yield heading(f"{winner['name']} won, by {', '.join(winner['basis'])}")
+    now_ms = document["evaluated_at_ms"]
+    yield heading(f"{winner['name']} won: {basis_text(winner['basis'])}")
     yield (
-        f"pool {decision['pool']}, {decision['mode']}, {local_time(decision['at'])}, operation "
+        f"pool {decision['pool']}, {decision['mode']}, {clock(decision['at'], now_ms)}, operation "
         f"{decision['operation']} of {decision['commit_id']}"
     )
     key = winner["fairness_key"] or "(none)"
@@ -228,8 +258,15 @@ def _decision_text(document: dict[str, Any]) -> Iterator[Block]:
             yield faint(f"and {more} more (--limit, --offset)")
     for name, taken in document["capacity"].items():
         before, after = taken["before"], taken["after"]
-        yield f"{name} limit: {before} taken before, {after} after, of {taken['limit']}"
-    yield from _stamp(document)
+        yield f"{_PLACES[name]}: {before} taken before, {after} after, of {taken['limit']}"
+    yield faint(stamp_text(document))
+
+
+_PLACES = {
+    "logical": "places for Claims",
+    "native": "places for runs",
+    "account": "places for Claims of its key",
+}
 
 
 @click.command()
@@ -255,20 +292,24 @@ def trace(
 
 
 def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
+    now_ms = document["evaluated_at_ms"]
     rows = [
         (
-            local_time(commit["at"]),
+            clock(commit["at"], now_ms),
             operation["kind"],
             operation.get("name", ""),
             _operation_facts(operation),
             commit["role"],
-            commit["commit_id"][:14],
+            commit["commit_id"][:SHORT_ID],
         )
         for commit in document["commits"]
         for operation in commit["operations"]
     ]
     yield Table(("time", "what", "node", "facts", "by", "commit"), rows)
-    yield from _stamp(document)
+    work_id = document["subject"].get("work_id")
+    if work_id is not None:
+        yield Hint(f"callboard show {work_id[:SHORT_ID]}", "its attempts and logs: ")
+    yield faint(stamp_text(document))
 
 
 def _operation_facts(operation: dict[str, Any]) -> str:
@@ -277,7 +318,7 @@ def _operation_facts(operation: dict[str, Any]) -> str:
         facts.append(f"run {operation['run_id'][:12]}")
     if "disposition" in operation:
         facts.append(f"effects {operation['disposition']}")
-    evidence = operation.get("evidence")
-    if evidence is not None:
-        facts.append(f"{evidence['source']} {evidence.get('conclusion', evidence['kind'])}")
+    conclusion = operation.get("evidence", {}).get("conclusion")
+    if conclusion is not None:
+        facts.append(conclusion_text(conclusion))
     return ", ".join(facts)

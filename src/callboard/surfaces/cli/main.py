@@ -19,7 +19,16 @@ import click
 from callboard import __version__
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options
-from callboard.surfaces.cli.render import Block, Line, bad, faint, write_json, write_text
+from callboard.surfaces.cli.render import (
+    Block,
+    Hint,
+    Line,
+    bad,
+    faint,
+    with_hints,
+    write_json,
+    write_text,
+)
 
 REFUSED = 1
 USAGE = 2
@@ -113,14 +122,14 @@ def _run(
         return _gone()
     # The outermost frame: nothing may reach the person as a traceback.
     except Exception as error:  # noqa: BLE001
-        return _last_words(error, chosen.json or typed)
+        return _last_words(error, chosen, chosen.json or typed)
 
 
-def _last_words(error: Exception, in_json: bool) -> int:
+def _last_words(error: Exception, chosen: Chosen, in_json: bool) -> int:
     """Say why it ended; whoever has stopped listening misses it."""
     try:
         if isinstance(error, CallboardError):
-            status = _refuse(error, in_json)
+            status = _refuse(error, chosen, in_json)
         elif isinstance(error, click.ClickException):
             status = _misused(error, in_json)
         else:
@@ -137,11 +146,11 @@ def _gone() -> int:
     return BROKEN_PIPE
 
 
-def _refuse(error: CallboardError, in_json: bool) -> int:
+def _refuse(error: CallboardError, chosen: Chosen, in_json: bool) -> int:
     if in_json:
-        write_json({"error": error.document()})
+        write_json(with_hints({"error": error.document()}, chosen.pasteable))
     else:
-        write_text(_refusal(error), err=True)
+        write_text(_refusal(error), err=True, paste=chosen.pasteable)
     return CONTENTION if error.code in _TRY_AGAIN else REFUSED
 
 
@@ -158,7 +167,7 @@ def _refusal(error: CallboardError) -> list[Block]:
     if isinstance(candidates, list):
         blocks += [f"  {_candidate(one)}" for one in candidates]
     if error.hint:
-        blocks.append(f"next: {error.hint}")
+        blocks.append(Hint(error.hint))
     blocks.append(faint(f"code: {error.code}"))
     return blocks
 

@@ -25,7 +25,7 @@ def policy() -> None:
     """Show the policy, or check what HEAD would install."""
 
 
-@policy.command()
+@policy.command(short_help="Show the installed policy.")
 @board_options
 @click.pass_context
 def show(context: click.Context) -> None:
@@ -63,7 +63,7 @@ def _policy_text(found: dict[str, Any], epoch: Any) -> Iterator[Block]:
         )
 
 
-@policy.command()
+@policy.command(short_help="Check what HEAD would install.")
 @board_options
 @click.pass_context
 def check(context: click.Context) -> None:
@@ -86,12 +86,35 @@ def _check_text(document: dict[str, Any]) -> Iterator[Block]:
     if not document["differences"]:
         yield "the installed policy is the same"
         return
-    rows = [
-        (one["pointer"], _side(one, "installed"), _side(one, "proposed"))
-        for one in document["differences"]
-    ]
-    yield Table(("where", "installed", "HEAD"), rows)
-    yield faint("the installed policy counts until another one is installed")
+    workers, others = _by_worker(document["differences"])
+    if others:
+        rows = [(one["pointer"], _side(one, "installed"), _side(one, "proposed")) for one in others]
+        yield Table(("where", "installed", "HEAD"), rows)
+    if workers:
+        yield Table(("worker", "pool", "in HEAD"), workers)
+    yield faint("what is installed counts for this board; a new branch is a new board")
+
+
+def _by_worker(
+    differences: list[dict[str, Any]],
+) -> tuple[list[tuple[str, str, str]], list[dict[str, Any]]]:
+    """A row for each worker that differs, and the differences that are of no worker."""
+    found: dict[tuple[str, str], list[str]] = {}
+    others: list[dict[str, Any]] = []
+    for one in differences:
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in one["pointer"].split("/")]
+        if len(steps) < 5 or steps[1] != "pools" or steps[3] != "profiles":
+            others.append(one)
+            continue
+        said = found.setdefault((steps[4], steps[2]), [])
+        if len(steps) == 5:
+            said.append("new" if "installed" not in one else "gone")
+        elif steps[5] == "ref":
+            said.insert(0, "another commit")
+        elif steps[5] not in said:
+            said.append(steps[5])
+    rows = [(worker, pool, ", ".join(said)) for (worker, pool), said in sorted(found.items())]
+    return rows, others
 
 
 def _side(one: dict[str, Any], name: str) -> str:

@@ -37,7 +37,15 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-Block = str | Line | Table
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What to type next: `next: callboard …`, `lead` before it."""
+
+    text: str
+    lead: str = "next: "
+
+
+Block = str | Line | Table | Hint
 Blocks = Callable[[], Iterable[Block]]
 
 
@@ -84,6 +92,16 @@ def local_time(at_ms: int | None) -> str:
     except (OverflowError, ValueError, OSError):
         return f"{at_ms} ms"
     return moment.isoformat(sep=" ", timespec="seconds")
+
+
+def clock(at_ms: int | None, now_ms: int) -> str:
+    """Unix ms as the local time of day, with the date where it is another day than `now_ms`."""
+    text = local_time(at_ms)
+    day, _space, time = text.partition(" ")
+    if not time:
+        return text
+    time = time[:8]
+    return time if local_time(now_ms).startswith(day) else f"{day} {time}"
 
 
 def duration(ms: int) -> str:
@@ -134,10 +152,37 @@ def _mended(value: Any) -> Any:
 
 def emit(context: click.Context, document: Any, text: str | Blocks) -> None:
     """Answer: the document where `--json` stands, before the verb or after it, else the text."""
-    if context.params.get("as_json") or getattr(context.obj, "json", False):
-        write_json(document)
+    chosen = context.obj
+    paste = _as_it_is if chosen is None else chosen.pasteable
+    if getattr(chosen, "json", False):
+        write_json(with_hints(document, paste))
     else:
-        write_text(text.splitlines() if isinstance(text, str) else text())
+        write_text(text.splitlines() if isinstance(text, str) else text(), paste=paste)
+
+
+def _as_it_is(hint: str) -> str:
+    return hint
+
+
+# What people and policies put into a document is never touched.
+_FOREIGN = frozenset(
+    {"work", "payload", "result", "descriptor", "details", "policy", "proposed", "operations"}
+)
+
+
+def with_hints(document: Any, paste: Callable[[str], str]) -> Any:
+    """The document with every hint in it, a text under `next` or `hint`, made pasteable."""
+    if isinstance(document, dict):
+        return {name: _with_hints(name, value, paste) for name, value in document.items()}
+    if isinstance(document, list):
+        return [with_hints(one, paste) for one in document]
+    return document
+
+
+def _with_hints(name: str, value: Any, paste: Callable[[str], str]) -> Any:
+    if name in ("hint", "next") and isinstance(value, str):
+        return paste(value)
+    return value if name in _FOREIGN else with_hints(value, paste)
 
 
 def write_json(document: Any) -> None:
@@ -152,13 +197,17 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def write_text(blocks: Iterable[Block], *, err: bool = False) -> None:
-    """Lines and tables for a person."""
+def write_text(
+    blocks: Iterable[Block], *, err: bool = False, paste: Callable[[str], str] = _as_it_is
+) -> None:
+    """Lines, tables and hints for a person; `paste` makes hints into what can be typed here."""
     stream = sys.stderr if err else sys.stdout
     for block in blocks:
         if isinstance(block, Table):
             _write_table(block, stream)
             continue
+        if isinstance(block, Hint):
+            block = Line(block.lead + paste(block.text))
         line = Line(block) if isinstance(block, str) else block
         text = visible(line.text)
         if line.style and coloured(stream):

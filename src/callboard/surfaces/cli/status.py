@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
+from callboard.board.board import Board
 from callboard.board.reading.columns import COLUMNS
 from callboard.board.reading.overview import overview
+from callboard.clock import SystemClock
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.render import (
     Block,
+    Hint,
     Table,
     bad,
+    clock,
     duration,
     emit,
     faint,
     heading,
-    local_time,
 )
+from callboard.surfaces.cli.words import basis_text, reason_text, stop_text
 
 _MAX_LISTED = 16_384
+SHORT_ID = 12
+"""Digits of a commit's id that are enough for people; `--json` has all of them."""
 
 
 @click.command()
@@ -37,34 +43,61 @@ _MAX_LISTED = 16_384
 def status(context: click.Context, limit: int) -> None:
     """Show the board: columns, shares due and got, who is next, what is stuck."""
     board = board_of(context)
-    document = overview(board.view(), limit=limit)
-    emit(context, document, lambda: _text(document))
+    document = {**overview(board.view(), limit=limit), "branch": board.site.branch}
+    for one in document["columns"]["running"]["works"]:
+        mark_if_lost(board, one)
+    emit(context, document, lambda: _text(document, board.next_step))
 
 
-def _text(document: dict[str, Any]) -> Iterator[Block]:
+def mark_if_lost(board: Board, work: dict[str, Any]) -> None:
+    """Say in a running Work's document that nobody watches over its run any more, if so."""
+    dispatch_id = work.get("evidence", {}).get("dispatch_id")
+    if dispatch_id is not None and board.host.supervisor_is_gone(dispatch_id):
+        work |= {"supervisor": "gone", "next": "callboard run"}
+
+
+def _text(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Block]:
     if document["tip"] is None:
         yield "the board is empty"
-        yield "next: callboard submit PLAN"
+        yield Hint(next_step())
         return
-    columns = document["columns"]
+    columns, now_ms = document["columns"], document["evaluated_at_ms"]
     yield heading("   ".join(f"{name} {columns[name]['count']}" for name in COLUMNS))
     yield from _paused(document)
+    yield from _places(document["pools"])
+    yield from _stuck(columns["stuck"], now_ms)
     for name in ("running", "ready", "waiting", "done"):
-        yield from _column(name, columns[name], document["evaluated_at_ms"])
-    yield from _stuck(columns["stuck"])
+        yield from _column(name, columns[name], now_ms)
     yield from _shares(document)
     yield from _next(document)
     yield ""
-    yield faint(
-        f"{document['repository']}, {document['provenance']} at "
-        f"{local_time(document['evaluated_at_ms'])}, tip {document['tip']}"
-    )
+    yield faint(f"{document['repository']}, branch {document['branch']}, {stamp_text(document)}")
+
+
+def stamp_text(document: dict[str, Any]) -> str:
+    """Where an answer comes from, for when it holds, and after which commit."""
+    at_ms = document["evaluated_at_ms"]
+    when = clock(at_ms, SystemClock().now_ms())
+    return f"{document['provenance']} at {when}, tip {str(document['tip'])[:SHORT_ID]}"
 
 
 def _paused(document: dict[str, Any]) -> Iterator[Block]:
+    now_ms = document["evaluated_at_ms"]
     for what, paused in document["paused"].items():
         if paused:
-            yield bad(f"{what} paused: callboard resume {what} --reason CODE")
+            said = document["pauses"].get(what, {})
+            since = clock(said.get("since_ms"), now_ms)
+            yield bad(f"{what} paused: {said.get('reason', 'unknown')}, since {since}")
+            yield Hint(f"callboard resume {what} --reason CODE")
+
+
+def _places(pools: list[dict[str, Any]]) -> Iterator[Block]:
+    for pool in pools:
+        name = "" if len(pools) == 1 else f" in pool {pool['pool']}"
+        yield (
+            f"places taken{name}: {pool['unreleased_dispatches']} of {pool['native_limit']} for "
+            f"runs, {pool['open_claims']} of {pool['logical_limit']} for Claims"
+        )
 
 
 def _column(name: str, column: dict[str, Any], now_ms: int) -> Iterator[Block]:
@@ -72,7 +105,7 @@ def _column(name: str, column: dict[str, Any], now_ms: int) -> Iterator[Block]:
     if not works:
         return
     yield ""
-    yield heading(name)
+    yield heading(f"{name} {column['count']}")
     yield Table(
         ("node", "priority", "key", "why", "when"),
         [
@@ -80,22 +113,21 @@ def _column(name: str, column: dict[str, Any], now_ms: int) -> Iterator[Block]:
                 one["name"],
                 str(one["priority"]),
                 one["fairness_key"] or "-",
-                reason_text(one),
+                reason_text(one, now_ms),
                 _when(name, one, now_ms),
             )
             for one in works
         ],
     )
     yield from _rest(column)
+    if any(one.get("supervisor") == "gone" for one in works):
+        yield Hint("callboard run")
 
 
 def _when(name: str, one: dict[str, Any], now_ms: int) -> str:
     if name == "running" and "since_ms" in one:
         return f"for {duration(now_ms - one['since_ms'])}"
-    until = one.get("evidence", {}).get("until_ms")
-    if until is not None:
-        return f"in {duration(until - now_ms + 999)}"
-    return local_time(one["since_ms"]) if "since_ms" in one else ""
+    return clock(one["since_ms"], now_ms) if "since_ms" in one else ""
 
 
 def _rest(column: dict[str, Any]) -> Iterator[Block]:
@@ -104,35 +136,15 @@ def _rest(column: dict[str, Any]) -> Iterator[Block]:
         yield faint(f"and {more} more (--limit)")
 
 
-def reason_text(one: dict[str, Any]) -> str:
-    """A reason code with what stands behind it."""
-    evidence = one.get("evidence", {})
-    reason = str(one["reason"])
-    if "path" in evidence:
-        return f"{reason}: {' <- '.join(evidence['path'])}"
-    if "limit" in evidence:
-        return f"{reason} ({evidence['limit']} limit)"
-    if "found" in evidence:
-        return f"{reason}: {evidence['found']}"
-    return reason
-
-
-def _stuck(column: dict[str, Any]) -> Iterator[Block]:
-    if not column["count"]:
+def _stuck(column: dict[str, Any], now_ms: int) -> Iterator[Block]:
+    if not column["works"]:
         return
     yield ""
     yield bad(f"stuck {column['count']}")
     for one in column["works"]:
-        yield f"{one['name']}: {reason_text(one)}"
-        facts = [
-            f"{name} {value}"
-            for name, value in one.get("evidence", {}).items()
-            if name not in ("path", "found", "limit", "cause")
-        ]
-        if facts:
-            yield f"  found: {', '.join(facts)}"
+        yield f"{one['name']}: {reason_text(one, now_ms)}"
         if "next" in one:
-            yield f"  next: {one['next']}"
+            yield Hint(one["next"], "  next: ")
     yield from _rest(column)
 
 
@@ -175,7 +187,6 @@ def _next(document: dict[str, Any]) -> Iterator[Block]:
         yield ""
         yield heading(f"next in pool {pool['pool']}")
         for number, one in enumerate(pool["works"], start=1):
-            yield f"{number}. {one['name']}  ({', '.join(one['basis'])})"
+            yield f"{number}. {one['name']}  ({basis_text(one['basis'])})"
         if pool["reason"] != "selected":
-            limit = f" ({pool['limit']} limit)" if "limit" in pool else ""
-            yield f"nobody now: {pool['reason']}{limit}"
+            yield f"nobody now: {stop_text(pool['reason'], pool.get('limit'))}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import click
 
 from callboard.board.board import Board, Part, new_request_id
+from callboard.board.protocol.identities import ROOT_NODE_KEY
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.plan_text import MAX_PLAN_BYTES, read_plan_text
 from callboard.board.publishing.publisher import Accepted
 from callboard.board.reading.receipts import node_documents
 from callboard.surfaces.cli.chosen import board_of, board_options, request_option
 from callboard.surfaces.cli.inputs import read_input
-from callboard.surfaces.cli.render import Block, count, emit
+from callboard.surfaces.cli.render import Block, Hint, count, emit
 
 
 @click.command()
@@ -66,9 +68,11 @@ def _document(board: Board, request_id: str, parts: list[Part]) -> dict[str, Any
 def _text(document: dict[str, Any]) -> Iterator[Block]:
     nodes = document["nodes"]
     graphs = sorted({node["graph_id"] for node in nodes})
-    where = f" of graph {graphs[0]}" if len(graphs) == 1 and len(nodes) > 1 else ""
+    keyed = any(node["node_key"] != ROOT_NODE_KEY for node in nodes) or not all(map(_own, graphs))
+    where = f" of graph {graphs[0]}" if len(graphs) == 1 and keyed else ""
     if document["status"] == "already_submitted":
-        yield f"nothing new: {count(len(nodes), 'node')}{where} stand on the board already"
+        stand = "stands" if len(nodes) == 1 else "stand"
+        yield f"nothing new: {count(len(nodes), 'node')}{where} {stand} on the board already"
     elif document["replayed"]:
         yield f"this request stood already: {count(len(nodes), 'node')}{where}"
     else:
@@ -76,9 +80,14 @@ def _text(document: dict[str, Any]) -> Iterator[Block]:
     columns = Counter(node["column"] for node in nodes)
     order = ("ready", "waiting", "running", "done", "stuck")
     yield ", ".join(f"{columns[column]} {column}" for column in order if columns[column])
-    yield f"request {document['request_id']}"
     if "parts" in document:
-        yield f"in {count(len(document['parts']), 'request')}"
+        yield f"request {document['request_id']}, in {count(len(document['parts']), 'part')}"
     elif document["commit_id"]:
+        yield f"request {document['request_id']}"
         yield f"commit  {document['commit_id']}"
-    yield "next: callboard run"
+    yield Hint("callboard run")
+
+
+def _own(graph_id: str) -> bool:
+    """Whether it looks like the graph of a node that was posted without one."""
+    return re.fullmatch(r"[0-9a-f]{64}", graph_id) is not None

@@ -39,7 +39,7 @@ def worker() -> None:
     """Speak from inside a run: read the assignment, stage its outputs and its end."""
 
 
-@worker.command()
+@worker.command(short_help="Print what this run is asked to do.")
 @_claim
 @board_options
 @click.pass_context
@@ -51,7 +51,7 @@ def assignment(ctx: click.Context, claim: str | None) -> None:
     emit(ctx, document, msgspec.json.format(msgspec.json.encode(part), indent=2).decode())
 
 
-@worker.command()
+@worker.command(short_help="Say how a claim ended.")
 @click.argument("outcome", type=click.Choice(["completed", "cancelled"]))
 @_claim
 @board_options
@@ -62,7 +62,7 @@ def finish(ctx: click.Context, outcome: Outcome, claim: str | None) -> None:
     _emit_receipt(ctx, receipt, outcome)
 
 
-@worker.command()
+@worker.command(short_help="Deliver a file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Deliver it under this name instead of its own.")
 @_claim
@@ -74,7 +74,7 @@ def artifact(ctx: click.Context, file: Path, name: str | None, claim: str | None
     _emit_receipt(ctx, receipt, f"artifact {shown_name(name or file.name)}")
 
 
-@worker.command()
+@worker.command(short_help="Deliver the work tree's changes.")
 @_claim
 @board_options
 @click.pass_context
@@ -85,7 +85,9 @@ def patch(ctx: click.Context, claim: str | None) -> None:
 
 
 @worker.command(
-    "exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    "exec",
+    short_help="Run a command and stage its end.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @_claim
 @board_options

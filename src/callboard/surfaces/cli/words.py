@@ -1,0 +1,246 @@
+"""Plain words for the codes of the read models; the codes themselves stand in `--json`.
+
+Pure wording: an unknown code is shown as it is, and nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from callboard.surfaces.cli.render import clock, count, duration
+
+_REASONS = {
+    "ready": "nothing in its way",
+    "grants_paused": "grants are paused",
+    "external_unavailable": "what it waits for elsewhere cannot be read",
+    "external_wait": "waits for an issue or pull request",
+    "observation_stale": "waits for a fresh look at an issue or pull request",
+    "granted": "granted, about to start",
+    "launching": "its run is starting",
+    "running": "under way",
+    "verifying": "being verified",
+    "launch_overdue": "granted, and not started for too long",
+    "launch_rejected": "its launch was refused",
+    "launch_uncertain": "it is not known whether its run started",
+    "launch_unresolved": "it could not be found out whether its run started",
+    "delivery_pending": "completed, and not verified for too long",
+    "waiting_for_slot": "granted, and this process has no free place for its run",
+    "run_unknown_here": "its run belongs to another host or user",
+    "sender_unknown_here": "its launch belongs to another host or user",
+    "supervisor_unknown_here": "nothing is known here about its supervisor",
+    "lifecycle_limit": "too many launch records",
+    "process_unknown": "its process cannot be told apart",
+}  # fmt: skip
+_STOPS = {
+    "no_work": "no node waits for a grant",
+    "no_eligible_work": "no node is ready",
+    "grants_paused": "grants are paused",
+    "claim_budget_reached": "as many as were asked for",
+    "dispatch_budget_blocked": "as many runs as were asked for",
+    "operation_budget_reached": "a commit takes no more",
+    "assignment_size_blocked": "an assignment takes no more",
+}
+_FULL = {
+    "logical": "every place for Claims is taken",
+    "native": "every place for runs is taken",
+    "account": "its key has all the Claims it may have",
+}
+_BASIS = {
+    ("fifo_default",): "the oldest",
+    ("weighted_class", "weighted_key"): "next by share",
+    ("priority_class", "weighted_key"): "the most urgent, by share of its key",
+}
+_GAVE_UP = "attempts_exhausted"
+
+
+def stop_text(reason: str, limit: str | None = None) -> str:
+    """Why there is no grant, or no further one."""
+    if reason == "capacity_blocked":
+        return _FULL.get(str(limit), "every place is taken")
+    return _STOPS.get(reason, reason)
+
+
+def basis_text(basis: list[str]) -> str:
+    """By which comparison a node is next."""
+    return _BASIS.get(tuple(basis), ", ".join(basis))
+
+
+def reason_text(one: dict[str, Any], now_ms: int) -> str:
+    """Why a node stands where it does, with what is behind it."""
+    evidence = one.get("evidence", {})
+    reason = str(one["reason"])
+    if one.get("supervisor") == "gone":
+        return "its supervisor is gone; the next run ends it"
+    if reason == _GAVE_UP:
+        tried = count(int(evidence.get("attempts", one.get("attempts", 0))), "attempt")
+        return f"gave up after {tried}{_last_run(evidence)}"
+    if reason == "delivery_failed":
+        return f"its delivery failed: {evidence.get('failure', 'unknown')}"
+    if reason == "replaced":
+        return f"replaced by {evidence.get('replaced_by', 'another node')}"
+    return obstacle_text({**evidence, "reason": reason}, now_ms)
+
+
+def obstacle_text(one: dict[str, Any], now_ms: int) -> str:
+    """One thing in the way: `reason` with `path`, `until_ms`, `limit` or `found`."""
+    reason = str(one["reason"])
+    path = " <- ".join(one.get("path", ["", "another node"])[1:])
+    if reason == "dependency_wait":
+        return f"waits for {path}"
+    if reason == "dependency_result_unavailable":
+        return f"waits for {path} to be verified"
+    if reason == "dependency_failed":
+        return f"waits for {path}, which {_cause(one.get('cause_reason'))}"
+    if reason == "dependency_delivery_failed":
+        return f"waits for {path}, whose delivery failed"
+    if reason == "retry_delayed" and "until_ms" in one:
+        left = duration(one["until_ms"] - now_ms + 999)
+        return f"is tried again at {clock(one['until_ms'], now_ms)}, in {left}"
+    if reason == "capacity_blocked":
+        return stop_text(reason, one.get("limit"))
+    said = _REASONS.get(reason, reason)
+    return f"{said}: {one['found']}" if "found" in one else said
+
+
+def _cause(reason: Any) -> str:
+    if reason == _GAVE_UP:
+        return "gave up"
+    return f"was cancelled: {reason}" if reason else "was cancelled"
+
+
+def _last_run(evidence: dict[str, Any]) -> str:
+    conclusion = evidence.get("conclusion")
+    if conclusion in (None, "success"):
+        return ""
+    return f", the last run: {conclusion_text(str(conclusion))}"
+
+
+_CONCLUSIONS = {
+    "success": "success",
+    "failure": "failed",
+    "timed_out": "stopped at its time limit",
+    "start_failed": "its program could not be started",
+    "signalled": "ended by a signal",
+    "stopped": "stopped",
+    "not_bound": "never began",
+    "not_launched": "never began",
+    "supervisor_lost": "its supervisor was lost",
+    "run_ended": "ended without a finish",
+    "worker_unavailable": "its recipe could not be read",
+}
+
+
+def conclusion_text(conclusion: str) -> str:
+    """How a run ended."""
+    step, _set_up, rest = conclusion.partition("setup_")
+    if not step and rest:
+        return f"setup: {_CONCLUSIONS.get(rest, rest)}"
+    return _CONCLUSIONS.get(conclusion, conclusion)
+
+
+_LAUNCHES = {"reserved": "granted", "started": "launching", "bound": "running"}
+
+
+# --- attempts ------------------------------------------------------------------------------------
+
+
+def attempt_text(claim: dict[str, Any]) -> str:
+    """How one attempt ended, or how it stands: from the run's report, else from the board."""
+    if claim["state"] == "open":
+        if claim.get("supervisor") == "gone":
+            return "its supervisor is gone; the next run ends it"
+        launch = str(claim["launch"])
+        return _REASONS.get(_LAUNCHES.get(launch, launch), launch)
+    if claim["state"] == "completed":
+        return "completed"
+    reason = str(claim.get("cancellation_reason", "unknown"))
+    if reason not in _FAILURES:
+        return f"cancelled: {reason}"
+    return f"failed: {failure_text(claim)}"
+
+
+_FAILURES = {
+    "worker_cancelled": "the worker gave it up",
+    "run_ended": "the run ended before it was finished",
+    "not_launched": "the run never began",
+    "supervisor_lost": "the run's supervisor was lost",
+}
+
+
+def failure_text(claim: dict[str, Any]) -> str:
+    """Why an attempt failed: the worker's side in words, then how its command ended."""
+    reason = str(claim.get("cancellation_reason", "unknown"))
+    ending: dict[str, Any] = claim.get("ending") or {}
+    command = _command_text(ending)
+    said: list[str] = []
+    if "trouble" in ending:
+        said.append(ending["trouble"])
+    judged = ending.get("reason") if ending.get("outcome") == "cancelled" else None
+    if judged in ("worker_cancelled", "no_finish"):
+        # The command's own end says more, unless there was nothing wrong with it.
+        by_itself = ending.get("ended") == "exited" and ending.get("command") == "worker"
+        if by_itself and ending.get("exit_code") == 0:
+            said.append(str(ending.get("detail") or judged))
+        elif by_itself and judged == "no_finish":
+            said.append("no finish was staged")
+    elif judged is not None:
+        said.append(", ".join(str(one) for one in (judged, ending.get("detail")) if one))
+    elif reason != "worker_cancelled" or not (command or said):
+        said.append(_FAILURES.get(reason, reason))
+    if command:
+        said.append(command)
+    return "; ".join(said)
+
+
+def short_failure(claim: dict[str, Any]) -> str:
+    """The same in a few words, for one line of a log."""
+    ending: dict[str, Any] = claim.get("ending") or {}
+    ended, judged = ending.get("ended"), ending.get("reason")
+    if judged not in (None, "worker_cancelled", "no_finish", "finished"):
+        return str(ending.get("detail") or judged)
+    if "trouble" in ending:
+        return str(ending["trouble"])
+    if ended == "exited" and ending.get("exit_code") != 0:
+        return _of_setup(ending, f"exit {ending.get('exit_code')}")
+    if ended == "exited" and judged == "no_finish":
+        return "no finish, exit 0"
+    if ended is not None and ended != "exited":
+        return _command_text(ending).removeprefix("the command was ")
+    reason = str(claim.get("cancellation_reason", "unknown"))
+    return _FAILURES.get(reason, reason)
+
+
+def _of_setup(ending: dict[str, Any], text: str) -> str:
+    return f"setup: {text}" if ending.get("command") == "setup" else text
+
+
+def _command_text(ending: dict[str, Any]) -> str:
+    who = "setup" if ending.get("command") == "setup" else "the command"
+    ended = ending.get("ended")
+    if ended == "exited":
+        return f"{who} exited with {ending.get('exit_code')}"
+    if ended == "signalled":
+        return f"{who} was ended by {_signal_name(ending.get('signal'))}"
+    if ended == "timed_out":
+        return f"{who} was stopped at its time limit, after {duration(_ms(ending))}"
+    if ended == "stopped":
+        return f"{who} was stopped, after {duration(_ms(ending))}"
+    if ended == "start_failed":
+        program, why = ending.get("program", "?"), ending.get("start_error", "unknown")
+        if why == "ENOENT":
+            return _of_setup(ending, f"there is no program {program!r}")
+        return _of_setup(ending, f"{program!r} could not be started: {why}")
+    return "" if ended is None else f"{who}: {ended}"
+
+
+def _ms(ending: dict[str, Any]) -> int:
+    found = ending.get("duration_ms")
+    return found if isinstance(found, int) else 0
+
+
+def _signal_name(number: Any) -> str:
+    try:
+        return signal.Signals(number).name
+    except (ValueError, TypeError):
+        return f"signal {number}"
