@@ -190,6 +190,7 @@ MEANINGS = {
     "staging_invalid": "the staging folder is not what the host made",
     "staging_limit": "a run stages more than it may",
     "storage_failed": "the disk refused a read or write",
+    "system_refused": "the machine refused a read or write that nothing expected to fail",
     "terms_invalid": "the host's terms for a run are malformed",
     "truncated_line": "a ledger's last line has no newline",
     "trust_domain_mismatch": "a node names another trust domain than its profile",

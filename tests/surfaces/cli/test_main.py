@@ -35,9 +35,9 @@ def start(person: Person, *words: str, stdin: int | None = None) -> subprocess.P
 def test_the_version_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"
-        "from callboard.surfaces.cli.main import main\n"
+        "from callboard.surfaces.cli.main import root\n"
         "sys.argv = ['callboard', '--version']\n"
-        "try:\n    main()\n"
+        "try:\n    root.main()\n"
         "except SystemExit:\n    pass\n"
         "heavy = {'msgspec', 'rich', 'dulwich', 'psutil', 'sqlite3', 'ruamel', 'asyncio'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
@@ -149,6 +149,38 @@ def test_a_reader_that_goes_away_is_no_error(person: Person) -> None:
     os.close(writing)
     _out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", [["status"], ["status", "--json"], ["--help"]])
+def test_output_that_cannot_be_written_is_said_so(person: Person, words: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*PROGRAM, *words],
+            cwd=person.folder,
+            env={**os.environ, **person.environment, "PYTHONPATH": str(ROOT / "src")},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert ended.returncode == 1
+    if "--json" not in words:
+        assert b"No space left on device" in ended.stderr
+        assert b"code: system_refused" in ended.stderr
+
+
+@pytest.mark.parametrize(("closed", "words", "status"), [(1, "--help", 0), (2, "statsu", 2)])
+def test_a_stream_closed_from_the_start_is_no_fault(
+    person: Person, closed: int, words: str, status: int
+) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *PROGRAM, words],
+        cwd=person.folder,
+        env={**os.environ, **person.environment, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (status, b"", b"")
 
 
 def test_real_processes_agree_with_the_runner(person: Person) -> None:
