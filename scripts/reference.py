@@ -299,8 +299,9 @@ next. With `--json` it is the one document on standard output:
 
 Decide on the code, never on the words. A refused write has changed nothing. The exit status is 1,
 or 4 for `contention` and `registry_busy`, after which the same command may simply be run again.
-Two more codes come from the command line alone: `usage` (exit 2) and `internal_fault` (exit 70), a
-defect of Callboard's own.
+Three more codes come from the command line alone: `usage` (exit 2), `internal_fault` (exit 70), a
+defect of Callboard's own, and `interrupted` (exit 130) after Ctrl-C, where what was asked for may
+stand or not.
 
 | code | meaning | where from |
 |---|---|---|

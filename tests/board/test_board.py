@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -79,8 +80,7 @@ def test_recipes_and_settings_come_from_heads_commit(folder: Path, board: Board)
     (folder / ".callboard" / "config.toml").write_text("[work_queue]\nconcurrency = 2\n")
     assert board.settings().work_queue.concurrency == 16
     (folder / ".callboard" / "workers" / "extra.toml").write_text(RECIPE)
-    found, faulty = board.recipes(head(folder))
-    assert (list(found), faulty) == (["default"], {})
+    assert list(board.recipes(head(folder))) == ["default"]
     revision = commit(folder)
     policy = board.propose_policy()
     assert policy.pools["default"].logical_limit == 2
@@ -196,6 +196,93 @@ def test_several_pools_want_a_name(folder: Path, folders: Folders) -> None:
         assert caught.value.code == "pool_required"
         assert isinstance(board.grant(pool="fast"), Nothing)
         assert isinstance(board.grant(pool="slow"), Accepted)
+
+
+def test_nothing_begins_where_the_board_is_checked_out(
+    folder: Path, folders: Folders, board: Board, tmp_path: Path
+) -> None:
+    board.submit(plan("a"))
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", str(linked), "work-queue", cwd=folder)
+    before = tip(folder)
+    stop = threading.Event()
+    with Board.open(linked, folders) as inside:
+        changes: list[Callable[[], object]] = [
+            lambda: inside.submit(plan("b", graph="h")),
+            lambda: inside.grant(),
+            lambda: inside.dispatch({}),
+            lambda: inside.set_paused("grants", True, reason="x"),
+            lambda: inside.cancel(list(inside.view().projection.works), reason="x"),
+            lambda: inside.run(
+                {}, pool=None, workers=1, until_idle=True, stop=stop, on_event=lambda _: None
+            ),
+        ]
+        for change in changes:
+            with pytest.raises(CallboardError) as caught:
+                change()
+            assert caught.value.code == "queue_branch_refused"
+        assert tip(folder) == before
+        assert isinstance(board.grant(), Accepted)
+        assert inside.view().projection.counters.claimed == 1
+
+
+MISHAPS: dict[str, list[str]] = {
+    "moved back": ["update-ref", "refs/heads/work-queue", "work-queue^"],
+    "replaced": ["update-ref", "refs/heads/work-queue", "refs/heads/other"],
+    "deleted": ["update-ref", "-d", "refs/heads/work-queue"],
+}
+
+
+class _Meddling(threading.Event):
+    """Something happens to the branch the first time that anybody waits."""
+
+    def __init__(self, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._happen: Callable[[], object] | None = happen
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._happen is not None:
+            happen, self._happen = self._happen, None
+            happen()
+        return super().wait(timeout)
+
+
+@pytest.mark.parametrize("mishap", MISHAPS)
+def test_a_run_stops_where_the_history_it_read_is_no_longer_there(
+    folder: Path, folders: Folders, board: Board, mishap: str
+) -> None:
+    with Board.open(folder, folders, branch="other") as other:
+        other.submit(plan("z"))
+    board.submit(plan("a"))
+    board.set_paused("grants", True, reason="x")
+    seen = tip(folder)
+    stop = _Meddling(lambda: git(*MISHAPS[mishap], cwd=folder))
+    with pytest.raises(CallboardError) as caught:
+        board.run({}, pool=None, workers=1, until_idle=False, stop=stop, on_event=lambda _: None)
+    assert caught.value.code == "ledger_invalid"
+    assert caught.value.details["cause"] == "history_replaced"
+    assert (caught.value.details["seen"], caught.value.details["found"]) == (seen, tip(folder))
+
+
+@pytest.mark.parametrize("mishap", MISHAPS)
+def test_a_board_that_lost_its_history_neither_shows_nor_changes_another(
+    folder: Path, folders: Folders, board: Board, mishap: str
+) -> None:
+    with Board.open(folder, folders, branch="other") as other:
+        other.submit(plan("z"))
+    board.submit(plan("a"))
+    board.submit(plan("b", graph="h"))
+    seen = tip(folder)
+    assert seen is not None
+    git(*MISHAPS[mishap], cwd=folder)
+    left = tip(folder)
+    for act in (board.view, board.grant, lambda: board.submit(plan("c", graph="i")), board.view):
+        with pytest.raises(CallboardError) as caught:
+            act()
+        assert caught.value.details["cause"] == "history_replaced"
+    assert tip(folder) == left
+    git("update-ref", "refs/heads/work-queue", seen, cwd=folder)
+    assert board.view().projection.counters.work == 2
 
 
 def test_request_ids_do_not_repeat() -> None:

@@ -44,7 +44,7 @@ from callboard.board.publishing.recipe import (
     FOLDER,
     MAX_RECIPE_BYTES,
     Recipe,
-    parse_recipe,
+    read_recipes,
     recipe_name,
 )
 from callboard.board.reading import receipts
@@ -121,40 +121,29 @@ class Board:
         """The settings in HEAD's commit."""
         return read_settings(_config(self.site.repository))
 
-    def recipes(self, commit: str) -> tuple[dict[str, Recipe], dict[str, CallboardError]]:
-        """The worker recipes of a commit by name, and the refusals of those that are none."""
+    def recipes(self, commit: str) -> dict[str, Recipe]:
+        """The worker recipes of a commit by name.
+
+        Raises `recipe_invalid` with the faults of every faulty one, `config_invalid` for too many.
+        """
         repository = self.site.repository
-        found: dict[str, Recipe] = {}
-        faulty: dict[str, CallboardError] = {}
-        for path in repository.list_files(commit, FOLDER.rstrip("/")):
-            name = recipe_name(path)
-            if name is None:
-                continue
-            try:
-                data = repository.read_file(commit, path, MAX_RECIPE_BYTES)
-                if data is not None:
-                    found[name] = parse_recipe(data, name=name)
-            except CallboardError as error:
-                faulty[name] = error
-        return found, faulty
+        return read_recipes(
+            self._recipe_paths(commit),
+            lambda path: repository.read_file(commit, path, MAX_RECIPE_BYTES),
+        )
+
+    def _recipe_paths(self, commit: str) -> tuple[str, ...]:
+        return self.site.repository.list_files(commit, FOLDER.rstrip("/"))
 
     def propose_policy(self) -> PolicyDocument:
         """The policy that HEAD's settings and recipes would install.
 
-        A faulty recipe is left out, unless a pool names it or nothing is left (§7.1: what nobody
-        asks for blocks nothing).
+        One faulty recipe refuses it: the board would be without that worker for good, and another
+        could take its place as the default.
         """
         commit = self._head()
         queue = self.settings().work_queue
-        recipes, faulty = self.recipes(commit)
-        named = [
-            worker
-            for pool in (queue.pools.values() if isinstance(queue.pools, dict) else ())
-            for worker in (pool.workers if isinstance(pool.workers, list) else ())
-        ]
-        for name, error in faulty.items():
-            if name in named or not recipes:
-                raise error
+        recipes = self.recipes(commit)
         try:
             return propose_policy(queue, recipes, repository=self.site.name, revision=commit)
         except CallboardError as error:
@@ -216,11 +205,10 @@ class Board:
     def policy_check(self) -> Document:
         """What HEAD's settings and recipes would install, and how that differs from what is.
 
-        `{installed_epoch, proposed, differences, faulty_recipes, without_effect}`; before the
-        first submission `installed_epoch` is None and there is nothing to differ from.
+        `{installed_epoch, proposed, differences, without_effect}`; before the first submission
+        `installed_epoch` is None and there is nothing to differ from.
         """
         proposed = msgspec.to_builtins(self.propose_policy())
-        _recipes, faulty = self.recipes(self._head())
         view = self.view()
         found: list[Document] = []
         if view.projection.tip is not None:
@@ -231,7 +219,6 @@ class Board:
             "revision": self._head(),
             "proposed": proposed,
             "differences": found,
-            "faulty_recipes": {name: error.document() for name, error in faulty.items()},
             "without_effect": _without_effect(self.settings()),
         }
 
@@ -245,6 +232,7 @@ class Board:
         The parts of a split plan are rehearsed together first, so that a plan that would be
         refused in a later part leaves nothing behind.
         """
+        self.site.store.check_writable()
         self._head()
         identity = _checked_request(request_id)
         actor = self.site.actor("producer")
@@ -276,7 +264,8 @@ class Board:
         known = {name for pool in pools for name in pool.profiles}
         named = [plan.defaults.profile, *(node.profile for node in plan.nodes)]
         asked = {one for one in named if isinstance(one, str)}
-        newer = sorted((asked - known) & self.recipes(head)[0].keys())
+        committed = {recipe_name(path) for path in self._recipe_paths(head)}
+        newer = sorted((asked - known) & committed)
         if not newer:
             return None
         return (
@@ -334,6 +323,7 @@ class Board:
         """
         from callboard.board.execution import runner
 
+        self.site.store.check_writable()
         return runner.dispatch(
             self.site,
             environment,
@@ -361,6 +351,7 @@ class Board:
         """
         from callboard.board.execution import runner
 
+        self.site.store.check_writable()
         if pool is not None:
             self.pool_name(pool)
         return runner.run(
@@ -431,6 +422,7 @@ class Board:
         )
 
     def _publish(self, intent: Intent) -> Accepted | Nothing:
+        self.site.store.check_writable()
         return self.site.publisher.publish(intent)
 
 

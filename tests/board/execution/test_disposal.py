@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from callboard.board.execution.disposal import dispose, unsaved
 from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import diff_to_commit
 from callboard.board.execution.transfer import fetch_into
-from callboard.board.execution.workspace import Workspace
+from callboard.board.execution.workspace import Workspace, create
 from callboard.errors import CallboardError
 from tests.board.execution.repositories import fingerprint, head
 from tests.board.execution.repositories import git as user_git
@@ -162,3 +164,122 @@ def test_nothing_the_worker_configured_runs_while_judging(
     (tmp_path / "sprung").unlink(missing_ok=True)
     refusal(git, workspace, scratch)
     assert not (tmp_path / "sprung").exists()
+
+
+def shut(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away all rights to `folder`; for root, whom they do not bind, its listing fails."""
+    folder.chmod(0)
+    if not os.access(folder, os.R_OK):
+        return
+    plain = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if path == os.fsencode(folder):
+            raise PermissionError(13, "Permission denied", path)
+        return plain(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+
+def bury(folder: Path, name: str = "f") -> None:
+    """Write a file below `folder` whose path is longer than any call takes."""
+    folder.mkdir()
+    step = os.open(folder, os.O_RDONLY)
+    for _ in range(24):
+        os.mkdir("d" * 200, dir_fd=step)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=step)
+        os.close(step)
+        step = below
+    os.close(os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=step))
+    os.close(step)
+
+
+def kept_for(git: Git, workspace: Workspace, scratch: Path) -> str:
+    with pytest.raises(CallboardError) as refused:
+        dispose(git, workspace, scratch=scratch)
+    assert refused.value.code == "workspace_unsaved"
+    assert workspace.folder.is_dir()
+    assert list(scratch.iterdir()) == []
+    found = str(refused.value.details["unreadable"])
+    assert refused.value.message.endswith(f"may hold work, as it cannot be judged: {found}")
+    return found
+
+
+@pytest.mark.parametrize("place", ["new", "src"], ids=["untracked", "tracked"])
+def test_a_folder_without_rights_stops_it(
+    git: Git, workspace: Workspace, scratch: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    folder = workspace.folder / place
+    folder.mkdir(exist_ok=True)
+    (folder / "f").write_text("precious")
+    shut(folder, monkeypatch)
+    found = kept_for(git, workspace, scratch)
+    assert found.startswith(f"patch_refused: the folder {place!r} cannot be looked into: Perm")
+    folder.chmod(0o700)
+    assert (folder / "f").read_text() == "precious"
+
+
+def test_a_path_that_is_too_long_stops_it(git: Git, workspace: Workspace, scratch: Path) -> None:
+    bury(workspace.folder / "deep")
+    found = kept_for(git, workspace, scratch)
+    assert found.startswith("patch_refused: the folder 'deep/ddd")
+    assert found.endswith("cannot be looked into: File name too long")
+    shutil.rmtree(workspace.folder / "deep")
+    dispose(git, workspace, scratch=scratch)
+    assert not workspace.folder.exists()
+
+
+def test_what_is_ignored_may_be_out_of_sight(
+    git: Git, workspace: Workspace, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = workspace.folder / "build"
+    build.mkdir()
+    bury(build / "deep")
+    closed = build / ":(top)[a]*"
+    closed.mkdir()
+    shut(closed, monkeypatch)
+    dispose(git, workspace, scratch=scratch)
+    assert not workspace.folder.exists()
+
+
+def test_a_tracked_file_below_an_ignored_folder_is_work(
+    git: Git, source: Path, scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "build").mkdir()
+    (source / "build" / "kept").write_text("one")
+    user_git("add", "-f", "build/kept", cwd=source)
+    user_git("commit", "-q", "-m", "kept", cwd=source)
+    made = create(git, source / ".git", head(source), tmp_path / "second")
+    shut(made.folder / "build", monkeypatch)
+    assert "'build' cannot be looked into" in kept_for(git, made, scratch)
+    (made.folder / "build").chmod(0o700)
+
+
+def test_refs_without_rights_stop_it(
+    git: Git, workspace: Workspace, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_commit(workspace, "work")
+    user_git("branch", "side", cwd=workspace.folder)
+    user_git("checkout", "-q", "--detach", workspace.commit, cwd=workspace.folder)
+    heads = workspace.git_dir / "refs" / "heads"
+    shut(heads, monkeypatch)
+    assert "'heads' in its refs is closed: Permission denied" in kept_for(git, workspace, scratch)
+    heads.chmod(0o700)
+
+
+def test_a_folder_that_cannot_be_reached_is_not_taken_for_gone(
+    git: Git, workspace: Workspace, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Path.exists
+
+    def exists(path: Path) -> bool:
+        if path == workspace.folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path)
+
+    monkeypatch.setattr(Path, "exists", exists)
+    with pytest.raises(CallboardError) as refused:
+        dispose(git, workspace, scratch=scratch)
+    assert refused.value.code == "workspace_failed"
+    assert "Permission denied" in refused.value.message
+    assert (workspace.folder / "README").is_file()

@@ -327,3 +327,22 @@ def test_the_trusted_folder_is_new_and_outside(git: Git, workspace: Workspace) -
             diff_to_commit(git, workspace, trusted=folder, message="m", at_ms=AT_MS)
     assert existing.exists()
     assert (workspace.folder / "README").exists()
+
+
+def test_a_folder_that_cannot_be_looked_into_is_no_part_of_a_patch(
+    git: Git, workspace: Workspace
+) -> None:
+    (workspace.folder / "deep").mkdir()
+    step = os.open(workspace.folder / "deep", os.O_RDONLY)
+    for _ in range(24):
+        os.mkdir("d" * 200, dir_fd=step)
+        below = os.open("d" * 200, os.O_RDONLY, dir_fd=step)
+        os.close(step)
+        step = below
+    os.close(step)
+    (workspace.folder / "seen").write_text("x")
+    found = refused(git, workspace)
+    assert found.code == "patch_refused"
+    assert "cannot be looked into: File name too long" in found.message
+    assert "chmod u+rwx" in found.hint
+    assert str(found.details["path"]).startswith("deep/ddd")

@@ -118,3 +118,35 @@ def test_a_branch_in_the_way_of_patches_is_named_before_anything_is_written(
         assert refusal.value.code == "ref_conflict"
         assert refusal.value.details["found"] == "refs/heads/callboard"
         check_deliverable(opened, work(one("artifact")), "w", RECIPE)
+
+
+@pytest.mark.parametrize(
+    ("rival", "hindered"),
+    [
+        ("refs/callboard", ["artifact", "patch"]),
+        ("refs/callboard/prepared", ["artifact", "patch"]),
+        ("refs/callboard/artifacts", ["artifact"]),
+        ("refs/callboard/artifacts/other", []),
+        ("refs/callboard/prepared/other", []),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
+def test_a_ref_in_the_way_of_outputs_is_named_before_anything_is_written(
+    tmp_path: Path, rival: str, hindered: list[str], packed: bool
+) -> None:
+    folder = repository(tmp_path / "r")
+    git("update-ref", rival, "HEAD", cwd=folder)
+    if packed:
+        git("pack-refs", "--all", cwd=folder)
+    with Repository.discover(folder) as opened:
+        check_deliverable(opened, work({"kind": "none"}), "w", RECIPE)
+        for output_type in ("artifact", "patch"):
+            if output_type not in hindered:
+                check_deliverable(opened, work(one(output_type)), "w", RECIPE)
+                continue
+            with pytest.raises(CallboardError) as refusal:
+                check_deliverable(opened, work(one(output_type)), "w", RECIPE)
+            assert refusal.value.code == "ref_conflict"
+            assert refusal.value.details["found"] == rival
+            assert repr(rival) in refusal.value.message
+            assert refusal.value.hint.endswith(f"git update-ref -d {rival}")

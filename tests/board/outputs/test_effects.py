@@ -279,6 +279,21 @@ def test_an_artifacts_ref_is_never_moved(folder: Path, repository: Repository) -
     assert refused(context(repository, claim), claim, output("a")) == ["artifact_conflict"]
 
 
+@pytest.mark.parametrize("rival", ["refs/callboard/artifacts", "refs/callboard"])
+def test_a_ref_in_the_way_of_artifacts_is_named(
+    folder: Path, repository: Repository, rival: str
+) -> None:
+    claim = member(1, BOTH)
+    scene.git(folder, "update-ref", rival, "HEAD")
+    answer = prepare_claim(context(repository, claim), completed(claim, output("a")))
+    assert (answer.outcome, answer.reason) == ("cancelled", "output_failed")
+    (refusal,) = answer.refusals
+    assert refusal.code == "artifact_conflict"
+    assert f"cannot stand beside {rival!r}" in refusal.message
+    assert refusal.hint.endswith(f"git update-ref -d {rival}")
+    assert refusal.details["found"] == rival
+
+
 def test_the_first_preparation_stands(folder: Path, repository: Repository) -> None:
     claim = member(1, BOTH)
     opened = context(repository, claim)

@@ -350,6 +350,26 @@ def test_hostile_files_in_a_messages_place(tmp_path: Path) -> None:
     assert sole(found).reason == "worker_cancelled"
 
 
+def test_a_patch_the_host_could_not_make_keeps_what_git_said(tmp_path: Path) -> None:
+    def fail() -> None:
+        facts = {"command": "write-tree", "status": 128, "stderr": "fatal: disk full"}
+        raise CallboardError("git_failed", "git write-tree ended with 128", "look", facts)
+
+    folder = staging(tmp_path)
+    put(folder, 1, {"kind": "patch", "intent_id": "p1"})
+    put(folder, 2, finish(1))
+    claim = sole(take(folder, assignment(BOTH), TERMS, make_patch=fail))
+    assert (claim.outcome, claim.reason) == ("cancelled", "output_failed")
+    document: Any = json.loads(json.dumps(claim.document()))
+    assert document["refusals"] == [
+        {
+            "code": "git_failed", "message": "git write-tree ended with 128", "hint": "look",
+            "source": "p1", "claim_handle": "h1",
+            "details": {"command": "write-tree", "status": 128, "stderr": "fatal: disk full"},
+        }
+    ]  # fmt: skip
+
+
 def test_a_report_is_plain_json(tmp_path: Path) -> None:
     folder = staging(tmp_path)
     put(folder, 1, artifact(folder, "a"))

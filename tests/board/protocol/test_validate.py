@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Callable
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
 from callboard.board.protocol.rules import observation_faults, policy_faults, work_faults
 from callboard.board.protocol.scalars import Identity
-from callboard.board.protocol.validate import MAX_FAULTS, faults_of, parse, pointer_step
+from callboard.board.protocol.validate import MAX_FAULTS, faults_of, parse, pointer_step, show
 from callboard.errors import CallboardError
 from tests.board import building as make
 
@@ -210,6 +211,26 @@ def test_faults_are_capped_and_the_cap_bounds_the_work() -> None:
     with pytest.raises(CallboardError) as caught:
         parse(ops.Work, wrong, what="work")
     assert len(canonical.encode(caught.value.document())) < 64_000
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (None, "null"),
+        (7, "7"),
+        ("x", "'x'"),
+        (datetime.date(2020, 1, 1), "2020-01-01"),
+        (datetime.datetime(2020, 1, 1, 10, tzinfo=datetime.UTC), "2020-01-01T10:00:00+00:00"),
+        (datetime.time(10, 30), "10:30:00"),
+        ([True, None, [datetime.date(2020, 1, 1)]], "[true, null, [2020-01-01]]"),
+        ({"a": False, "b": {"c": []}}, "{'a': false, 'b': {'c': []}}"),
+        ([1] * 10_000, "[" + "1, " * 25 + "1..."),
+    ],
+)
+def test_a_found_value_is_shown_as_a_document_spells_it(value: object, text: str) -> None:
+    assert show(value) == text
 
 
 def test_a_huge_found_value_is_shown_short() -> None:

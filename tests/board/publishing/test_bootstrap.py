@@ -89,3 +89,16 @@ def test_a_pool_without_its_worker_is_refused(
     assert caught.value.code == code
     assert found in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "[work_queue.pools.wide]"])
+def test_a_pool_of_too_many_workers_is_refused_by_its_settings(text: str) -> None:
+    recipes = {f"w{number}": Recipe(command=("true",)) for number in range(257)}
+    with pytest.raises(CallboardError) as caught:
+        proposed(text, recipes)
+    pool = "wide" if text else "default"
+    assert caught.value.code == "config_invalid"
+    assert caught.value.message == f"pool {pool!r} has 257 workers, at most 256 are allowed"
+    assert caught.value.details == {"pool": pool, "count": 257, "limit": 256}
+    del recipes["w0"]
+    assert len(proposed(text, recipes).pools[pool].profiles) == 256

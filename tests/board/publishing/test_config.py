@@ -54,7 +54,7 @@ def test_every_setting_is_read() -> None:
     [
         ("[work_queue]\nconcurency = 1", "/work_queue/concurency", "did you mean 'concurrency'"),
         ("[work_queu]", "/work_queu", "did you mean 'work_queue'"),
-        ("[work_queue]\nconcurrency = true", "/work_queue/concurrency", "True is not an integer"),
+        ("[work_queue]\nconcurrency = true", "/work_queue/concurrency", "true is not an integer"),
         ("[work_queue]\nconcurrency = 4097", "/work_queue/concurrency", "4097 is outside"),
         ("[work_queue.retry]\nmax_attempts = 17", "/work_queue/retry/max_attempts", "17"),
         ("[work_queue.retry]\nbackoff_seconds = 1.5", "/work_queue/retry/backoff_seconds", "1.5"),

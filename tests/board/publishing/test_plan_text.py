@@ -51,6 +51,17 @@ def test_a_yaml_fault_has_its_place(data: bytes, line: int) -> None:
     assert error.hint
 
 
+@pytest.mark.parametrize("date", ["2020-01-01", "2020-01-01T10:00:00+02:00", "2020-1-1 5:00:00 Z"])
+def test_a_date_is_refused_as_it_was_written(date: str) -> None:
+    for data in (f"a: 1\nb: {date}\n", f"a: 1\n? {date}\n: 1\n"):
+        error = refusal(data.encode())
+        assert error.code == "plan_invalid"
+        assert error.message.endswith(f": {date} is a date, not a plain value")
+        assert error.details["line"] == 2
+        assert error.hint == "put dates in quotes"
+    assert read_plan_text(f"- '{date}'\n".encode()) == [date]
+
+
 def test_a_bomb_of_aliases_is_refused_before_it_grows() -> None:
     rows = ["a0: &a0 [x]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     error = refusal("\n".join(rows).encode())

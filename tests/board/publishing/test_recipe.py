@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 
 from callboard import canonical
 from callboard.board.publishing.recipe import (
+    FOLDER,
     MAX_RECIPE_BYTES,
+    MAX_RECIPES,
     OutputRule,
     Recipe,
     logical_contract,
     parse_recipe,
+    read_recipes,
     recipe_name,
     recipe_path,
 )
@@ -222,3 +226,83 @@ def test_what_it_gets_and_gives_is_part_of_the_contract(change: tuple[str, str])
     changed = FULL.replace(*change, 1)
     assert changed != FULL
     assert logical_contract(parse(changed)) != logical_contract(parse(FULL))
+
+
+GOOD = b'command = ["true"]'
+
+
+def folder(**files: bytes) -> dict[str, Recipe]:
+    held = {f"{FOLDER}{name}.toml": data for name, data in files.items()}
+    return read_recipes([*held, FOLDER + "README.md"], held.get)
+
+
+def refused(**files: bytes) -> CallboardError:
+    with pytest.raises(CallboardError) as caught:
+        folder(**files)
+    assert caught.value.hint
+    return caught.value
+
+
+def test_every_recipe_of_the_folder_is_read_by_name() -> None:
+    found = folder(default=GOOD, other=GOOD)
+    assert found == {"default": Recipe(("true",)), "other": Recipe(("true",))}
+    assert folder() == {}
+
+
+def listed(error: CallboardError, name: str) -> list[Any]:
+    found = error.details[name]
+    assert isinstance(found, list)
+    return found
+
+
+def test_one_faulty_recipe_refuses_the_folder_with_its_faults() -> None:
+    error = refused(default=b'command = "make"\ntimeout_s = 0', zz=GOOD)
+    assert error.code == "recipe_invalid"
+    assert error.message.startswith(".callboard/workers/default.toml: /command: is 'make', not a")
+    assert listed(error, "workers") == ["default"]
+    assert [one["pointer"] for one in listed(error, "faults")] == ["/command", "/timeout_s"]
+
+
+def test_every_faulty_recipe_is_named_with_its_faults() -> None:
+    error = refused(a=b"command = []", b=GOOD, c=b"x", d=b"# " + b"x" * MAX_RECIPE_BYTES)
+    assert error.code == "recipe_invalid"
+    assert error.message.startswith("3 worker recipes are faulty: 'a', 'c', 'd'; .callboard/")
+    assert listed(error, "workers") == ["a", "c", "d"]
+    faults = listed(error, "faults")
+    assert [one["pointer"] for one in faults] == ["/a/command", "/c", "/d"]
+    assert "65538 bytes" in faults[2]["message"]
+
+
+def test_of_many_faulty_recipes_each_has_a_fault_listed() -> None:
+    error = refused(**{f"w{number:03}": b"a = 1\nb = 2" for number in range(MAX_RECIPES)})
+    assert "'w007' and 248 more; " in error.message
+    assert len(listed(error, "workers")) == len(listed(error, "faults")) == MAX_RECIPES
+
+
+def test_a_file_whose_name_cannot_name_a_worker_is_not_passed_over() -> None:
+    error = refused(**{"my worker": GOOD, "default": GOOD})
+    assert error.code == "recipe_invalid"
+    assert "'my worker' cannot name a worker" in error.message
+
+
+def test_too_many_recipes_are_refused_before_any_is_read() -> None:
+    def unread(path: str) -> bytes:
+        raise AssertionError(path)
+
+    paths = [f"{FOLDER}w{number}.toml" for number in range(MAX_RECIPES + 1)]
+    with pytest.raises(CallboardError) as caught:
+        read_recipes(paths, unread)
+    assert caught.value.code == "config_invalid"
+    assert caught.value.details == {"count": 257, "limit": 256}
+    assert "257" in caught.value.message
+    assert "256" in caught.value.message
+    assert len(read_recipes(paths[1:], lambda _path: GOOD)) == MAX_RECIPES
+
+
+def test_a_repository_that_cannot_be_read_is_no_faulty_recipe() -> None:
+    def broken(_path: str) -> bytes:
+        raise CallboardError("object_missing", "gone")
+
+    with pytest.raises(CallboardError) as caught:
+        read_recipes([FOLDER + "default.toml"], broken)
+    assert caught.value.code == "object_missing"

@@ -33,14 +33,44 @@ def test_a_table_is_read() -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [".".join("a" * 120_000), ".".join(['"a"'] * 40_000), "[" + ".".join("a" * 120_000) + "]"],
+    [
+        ".".join("a" * 120_000),
+        ".".join(['"a"'] * 40_000),
+        "[" + ".".join("a" * 120_000) + "]",
+        "[[" + ".".join("a" * 120_000) + "]]",
+        "x = [{" + ".".join("a" * 120_000) + "=1}]",
+        # Text over several lines may end in up to two quotes of its own.
+        'x = ["""a"""", {' + ".".join("a" * 120_000) + '=1}, "]',
+        "x = ['''a''''', {" + ".".join("a" * 120_000) + "=1}, ']",
+    ],
 )
 def test_a_key_without_end_is_refused_at_once(key: str) -> None:
     start = time.process_time()
-    text = key if key.startswith("[") else f"{key} = 1"
+    text = key if key.startswith(("[", "x")) else f"{key} = 1"
     assert refused(text).code == "resource_limit"
     # Parsing it would take minutes and gigabytes.
     assert time.process_time() - start < 5
+
+
+def test_text_without_an_end_is_looked_through_once() -> None:
+    start = time.process_time()
+    assert refused('"\\' * 130_000).code == "config_invalid"
+    # From each quote anew it would take minutes.
+    assert time.process_time() - start < 5
+
+
+def test_the_line_of_a_long_key_is_named() -> None:
+    error = refused('a = """\n\n"""\n# x\n' + ".".join("b" * 33) + " = 1")
+    assert error.message == "here.toml has a key of 33 parts in line 5"
+    assert error.details == {"count": 33, "limit": 32}
+
+
+def test_many_short_keys_and_numbers_in_a_line_are_no_long_key() -> None:
+    numbers = ", ".join(["1.5"] * 100)
+    tables = ", ".join(f"{{b.c = {number}}}" for number in range(100))
+    found = read(f"x = [{numbers}]\ny = [{tables}]\n")
+    assert found["x"] == [1.5] * 100
+    assert found["y"] == [{"b": {"c": number}} for number in range(100)]
 
 
 def test_dots_in_text_and_comments_are_no_keys() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from callboard.board.ledger.history import History
 from callboard.board.reading.differences import differences
-from callboard.board.reading.lines import diagnose, log, tally
+from callboard.board.reading.lines import MAX_LISTED, diagnose, log, tally
 from callboard.errors import CallboardError
 from tests.board.reading.staged_board import StagedBoard, node
 
@@ -58,6 +58,23 @@ def test_a_torn_end_is_one_unreadable_line(worked: StagedBoard) -> None:
     assert found["unreadable"][0]["line"] == 91
     assert found["unreadable"][0]["cause"] == "truncated_line"
     assert found["readable_lines"] == 90
+    assert (found["lines"], found["unjudged_lines"]) == (91, 0)
+
+
+@pytest.mark.parametrize(("end", "more"), [(b"", 0), (b"{", 1)])
+def test_what_is_no_ledger_is_judged_only_up_to_so_many_faults(
+    worked: StagedBoard, end: bytes, more: int
+) -> None:
+    found = diagnose(worked.data + b"{}\n" * 1_000_000 + worked.data + end)
+    assert found["lines"] == 91 + 1_000_000 + 91 + more
+    assert (found["readable_lines"], found["unreadable_lines"]) == (91, MAX_LISTED)
+    assert found["unjudged_lines"] == found["lines"] - 91 - MAX_LISTED
+    assert found["unreadable"][-1]["line"] == 91 + MAX_LISTED
+
+
+def test_nothing_has_no_lines() -> None:
+    found = diagnose(b"")
+    assert (found["lines"], found["readable_lines"], found["unjudged_lines"]) == (0, 0, 0)
 
 
 def test_values_differ_place_by_place() -> None:

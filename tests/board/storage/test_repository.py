@@ -57,7 +57,9 @@ def test_a_linked_worktree_of_a_bare_repository(
     assert repository.work_tree == tmp_path / "w"
     assert repository.common_dir == shape.path
     assert repository.head_branch() == "side"
-    assert repository.checked_out_branches() == {"main", "side"}
+    assert repository.checkout_of("main") == shape.path
+    assert repository.checkout_of("side") == tmp_path / "w"
+    assert repository.checkout_of("other") is None
 
 
 def test_a_submodule_is_a_repository_of_its_own(

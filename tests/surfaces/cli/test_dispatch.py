@@ -105,6 +105,36 @@ def test_a_run_stops_when_asked(person: Person, number: signal.Signals, status: 
     assert "verified" in err
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "words", [["2>/dev/full"], ["--json", "2>/dev/full"], ["--watch", ">/dev/full"]]
+)
+def test_a_run_that_cannot_log_stops_and_leaves_the_board_sound(
+    person: Person, words: list[str]
+) -> None:
+    person.submit()
+    *options, where = words
+    ended = subprocess.run(
+        ["sh", "-c", f'exec "$@" {where}', "sh", *PROGRAM, "run", "--until-idle", *options],
+        cwd=person.folder,
+        env=environment(person),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    if "--watch" in options:
+        assert "code: system_refused" in ended.stderr
+    if "--json" in options:
+        assert json.loads(ended.stdout)["error"]["code"] == "system_refused"
+    # What it had launched goes on, and the next dispatcher sees all of it to its end.
+    after = shell(person, "run", "--until-idle", "--json").json
+    assert (after["reason"], after["stuck"]["count"]) == ("idle", 0)
+    status = person.ask("status")
+    assert status["columns"]["done"]["count"] == 3
+    assert person.ask("show", "inspect")["attempts"] == 1
+
+
 def test_watching_on_a_terminal_draws_the_board(person: Person) -> None:
     person.submit("graph: g\nnodes:\n- {key: only-one, payload: {}}\n")
     leader, follower = os.openpty()

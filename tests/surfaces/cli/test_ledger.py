@@ -10,6 +10,7 @@ import pytest
 from callboard import canonical
 from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
+from callboard.board.reading import lines
 from tests.board.execution.repositories import git
 from tests.board.reading.staged_board import StagedBoard, node
 from tests.surfaces.cli.conftest import Person
@@ -172,6 +173,16 @@ def test_verify_names_the_fault_and_lists_what_can_be_read(
     for verb in (["replay"], ["log"], ["plan", "--pool", "default", "--at-ms", "0"]):
         error = person.call("ledger", *verb, path, "--json").error
         assert (error["code"], error["details"]["line"]) == ("ledger_invalid", line)
+
+
+def test_verify_of_what_is_no_ledger_says_what_it_did_not_look_at(
+    person: Person, ledger: tuple[Path, StagedBoard]
+) -> None:
+    path, _board = ledger
+    path.write_bytes(b"{}\n" * (lines.MAX_LISTED + 5))
+    answer = person.call("ledger", "verify", path)
+    assert answer.status == 1
+    assert "the last 5 were not looked at after so many faults" in answer.stdout
 
 
 def test_a_damaged_branch_decides_nothing_and_is_left_alone(person: Person) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from callboard import __version__
 from callboard.errors import CallboardError
+from callboard.surfaces.cli import render
 from callboard.surfaces.cli.main import _VERBS, FAULT, root
 from tests.ambient import ROOT
 from tests.surfaces.cli.conftest import PLAN, Person
@@ -101,6 +102,75 @@ def test_misuse_ends_with_2_and_says_so_in_json_too(person: Person) -> None:
     assert "Did you mean 'status'?" in person.call("statsu").stderr
 
 
+def test_misuse_quotes_what_was_typed_without_acting_on_the_terminal(person: Person) -> None:
+    answer = person.call("show", "a", "\x1b[31m\u202e\nnext: rm")
+    assert (answer.status, answer.stdout) == (2, "")
+    assert answer.stderr.splitlines() == [
+        "Usage: root show [OPTIONS] NODE",
+        "Try 'root show --help' for help.",
+        "",
+        "Error: Got unexpected extra argument (\\x1b[31m\\u202e\\nnext: rm)",
+    ]
+    assert "\n    grants" in person.call("pause", "--reason", "x").stderr
+
+
+@pytest.mark.parametrize("option", ["--repo", "--branch"])
+def test_an_empty_option_is_not_taken_for_none(person: Person, option: str) -> None:
+    for words in ([option, "", "status", "--json"], ["status", option, "", "--json"]):
+        answer = person.call(*words)
+        assert answer.status == 2
+        assert answer.json["error"]["message"] == (
+            f"Invalid value for '{option}': '' is empty; leave the option out for the default"
+        )
+
+
+def test_a_branch_is_named_by_its_short_name(person: Person) -> None:
+    person.submit()
+    full = "refs/heads/work-queue"
+    typed = person.call("status", "--branch", full, "--json").error
+    told = person.call("status", "--json", CALLBOARD_BRANCH=full).error
+    person.configure(f'[board]\nbranch = "{full}"\n')
+    settled = person.call("status", "--json").error
+    for error in (typed, told, settled):
+        assert error["code"] == "queue_branch_refused"
+        assert error["message"] == f"{full!r} is the full name of a ref, not that of a branch"
+        assert error["hint"] == "use the short name: --branch work-queue"
+    other = person.call("status", "--branch", "refs/heads/refs/x", "--json").error
+    assert other["hint"] == "name a branch, such as 'work-queue'"
+    assert person.ask("status", "--branch", "work-queue")["tip"] is not None
+
+
+def test_an_interrupted_program_still_gets_its_document(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(_self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("callboard.surfaces.cli.chosen.Chosen.open_board", stopped)
+    answer = person.call("status", "--json")
+    assert answer.status == 130
+    assert list(answer.json) == ["error"]
+    assert set(answer.json["error"]) == {"code", "message", "hint", "details"}
+    assert answer.json["error"]["code"] == "interrupted"
+    spoken = person.call("status")
+    assert (spoken.status, spoken.stdout, spoken.stderr.strip()) == (130, "", "")
+
+
+def test_an_interrupt_after_the_answer_adds_no_second_one(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(document: object) -> None:
+        write_json(document)
+        if "error" not in document:  # type: ignore[operator]
+            raise KeyboardInterrupt
+
+    write_json = render.write_json
+    monkeypatch.setattr(render, "write_json", late)
+    answer = person.call("status", "--json")
+    assert answer.status == 130
+    assert answer.json["tip"] is None
+
+
 def test_a_refusal_names_what_was_found_and_what_to_do(person: Person) -> None:
     person.submit()
     answer = person.call("show", "inspekt")
@@ -181,6 +251,27 @@ def test_a_stream_closed_from_the_start_is_no_fault(
         check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (status, b"", b"")
+
+
+@pytest.mark.parametrize("words", [["submit", "-"], ["ledger", "verify", "-"]])
+@pytest.mark.parametrize(
+    ("stdin", "found"),
+    [("<&-", "standard input is closed"), ("0>/dev/null", "standard input cannot be read")],
+)
+def test_a_standard_input_that_cannot_be_read_is_refused(
+    person: Person, words: list[str], stdin: str, found: str
+) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", f'exec "$@" {stdin}', "sh", *PROGRAM, *words, "--json"],
+        cwd=person.folder,
+        env={**os.environ, **person.environment, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (1, b"")
+    error = json.loads(ended.stdout)["error"]
+    assert error["code"] == "file_unreadable"
+    assert error["message"].startswith(found)
 
 
 def test_real_processes_agree_with_the_runner(person: Person) -> None:

@@ -9,6 +9,7 @@ import pytest
 from callboard.board.board import Board, Folders
 from callboard.board.publishing.config import read_settings
 from callboard.board.publishing.recipe import parse_recipe
+from callboard.clock import FixedClock
 from callboard.surfaces.cli.init import STARTER_CONFIG, STARTER_WORKER
 from tests.surfaces.cli.conftest import PLAN, Person
 
@@ -301,3 +302,19 @@ def test_whoami_names_the_board(person: Person) -> None:
     assert str(document["principal"]).isdecimal()
     text = person.done("whoami").stdout
     assert "branch work-queue  (no history yet)" in text
+
+
+def test_a_board_ahead_of_this_machine_says_so(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.submit()
+    at_ms = person.ask("status")["evaluated_at_ms"]
+    assert "ahead" not in person.done("status").stdout
+    behind = FixedClock(at_ms - 3_600_000)
+    monkeypatch.setattr("callboard.surfaces.cli.status.SystemClock", lambda: behind)
+    lines = person.done("status").stdout.splitlines()
+    (said,) = [line for line in lines if "ahead" in line]
+    assert said.startswith("the board's time is 1 h 0 min ahead of this machine's")
+    assert lines[lines.index(said) + 1] == (
+        "next: compare the clocks of the machines that write to this board"
+    )

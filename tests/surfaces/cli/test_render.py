@@ -32,6 +32,16 @@ class Terminal(io.StringIO):
         ("\ud800", "\\ud800"),
         ("\U000e0041", "\\U000e0041"),
         ("[red]markup[/red]", "[red]markup[/red]"),
+        ("\u3164\u115f\u1160\uffa0", "\\u3164\\u115f\\u1160\\uffa0"),
+        ("a\u034fb\ufe00\ufe0f", "a\\u034fb\\ufe00\\ufe0f"),
+        ("\u180b\u180f\u17b4", "\\u180b\\u180f\\u17b4"),
+        ("\U000e0100", "\\U000e0100"),
+        ("\u2800\U0001d159", "\\u2800\\U0001d159"),
+        ("a\u00a0b\u2003\u202f\u3000", "a\\xa0b\\u2003\\u202f\\u3000"),
+        (
+            "e\u0301 \u0e01\u0e34 \U0001f680 \U0001f44d\U0001f3fd",
+            "e\u0301 \u0e01\u0e34 \U0001f680 \U0001f44d\U0001f3fd",
+        ),
     ],
 )
 def test_nothing_submitted_acts_on_the_terminal(text: str, seen: str) -> None:

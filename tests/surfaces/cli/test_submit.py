@@ -42,6 +42,23 @@ def test_a_request_id_stands_for_one_request(person: Person) -> None:
     assert refused["code"] == "request_conflict"
 
 
+def test_an_empty_request_id_is_not_taken_for_none(person: Person) -> None:
+    person.submit()
+    before = person.tip
+    for words in (
+        ["submit", "-"],
+        ["submit", "-", "--split"],
+        ["cancel", "review", "--reason", "x"],
+        ["pause", "grants", "--reason", "x"],
+        ["resume", "grants", "--reason", "x"],
+        ["dispatch"],
+        ["run", "--until-idle"],
+    ):
+        answer = person.call(*words, "--request-id", "", "--json", stdin=plan({}))
+        assert answer.error["code"] == "request_id_invalid", words
+    assert person.tip == before
+
+
 def test_people_read_what_was_posted(person: Person, tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text(PLAN)
@@ -152,7 +169,7 @@ BAD_PLANS: dict[str, tuple[str | bytes, str, str]] = {
     "gate": (plan({"gates": [{"issue": 1}]}), "resource_unverified", "/nodes/0/gates"),
     "subject": (plan({"subject": {"issue": 1}}), "resource_unverified", "/nodes/0/subject"),
     "no plan": ("3", "plan_invalid", "3 is not an object"),
-    "nothing": ("", "plan_invalid", "None is not an object"),
+    "nothing": ("", "plan_invalid", "null is not an object"),
     "bad contract": (
         plan({"contract": {"artifact": "one"}}),
         "plan_invalid",

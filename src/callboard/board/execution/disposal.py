@@ -6,12 +6,14 @@ no branch, tag or other ref of the user's repository has the same content at its
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from callboard.board.execution.blind_spots import blind_spots
 from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import changes_between, tree_of
 from callboard.board.execution.workspace import (
@@ -43,6 +45,16 @@ class Unsaved:
     commits: tuple[str, ...]
     unreadable: str | None
 
+    @property
+    def summary(self) -> str:
+        """What a message says of it, after the workspace's name."""
+        if self.unreadable is not None:
+            return f"may hold work, as it cannot be judged: {self.unreadable}"
+        return (
+            f"holds {len(self.paths)} changed paths and {len(self.commits)} commits that are "
+            "nowhere else"
+        )
+
     def document(self) -> dict[str, object]:
         """The JSON form, with the first 20 of each kind and the counts."""
         shown = [
@@ -61,15 +73,18 @@ def dispose(git: Git, workspace: Workspace, *, scratch: Path, discard_work: bool
     """Remove the workspace; nothing where it is gone already.
 
     `scratch` is an existing folder outside it for temporary files. Raises `workspace_unsaved`,
-    with what would be lost in the details, unless `discard_work`.
+    with what would be lost in the details, unless `discard_work`; `workspace_failed` where the
+    folder cannot be reached or removed.
     """
-    if not discard_work and workspace.folder.exists():
+    with disk_faults(workspace.folder):
+        # Where the folders above it have lost their rights this is a fault, never "gone".
+        there = workspace.folder.exists()
+    if there and not discard_work:
         found = unsaved(git, workspace, scratch=scratch)
         if found is not None:
             raise CallboardError(
                 "workspace_unsaved",
-                f"the workspace {str(workspace.folder)!r} holds {len(found.paths)} changed paths "
-                f"and {len(found.commits)} commits that are nowhere else",
+                f"the workspace {str(workspace.folder)!r} {found.summary}",
                 "deliver them as a patch, copy them, or discard the workspace explicitly",
                 found.document() | {"folder": str(workspace.folder)},
             )
@@ -143,6 +158,11 @@ def _own_commits(git: Git, workspace: Workspace, trusted: Path, tips: list[str])
 
 def _clone_refs(git_dir: Path) -> Iterator[str]:
     """The ids in the clone's refs, read as plain files: its configuration is the worker's."""
+    # The searches below pass over folders without rights in silence.
+    for name in ("refs", "worktrees"):
+        if os.path.lexists(git_dir / name):
+            for spot in blind_spots(os.fsencode(git_dir / name)):
+                raise _unclear(git_dir, f"{spot.shown!r} in its {name} is closed: {spot.why}")
     files = [git_dir / "HEAD", *git_dir.glob("worktrees/*/HEAD")]
     refs = git_dir / "refs"
     if refs.is_dir() and not refs.is_symlink():

@@ -30,11 +30,19 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_principal(config: Path) -> str | None:
     """The principal of this user, or None where `init` has not made one.
 
-    Raises `identity_invalid` for a file that is not what `init` wrote.
+    Raises `identity_invalid` for a file that is not what `init` wrote, `file_unreadable` where
+    nobody can tell whether there is one.
     """
     path = config / IDENTITY_FILE
-    if not path.exists():
-        return None
+    try:
+        if not path.exists():
+            return None
+    except OSError as error:
+        raise CallboardError(
+            "file_unreadable",
+            f"the identity file {str(path)!r} cannot be read: {error.strerror or error}",
+            "see to the rights of its folder, or name another one in CALLBOARD_CONFIG_DIR",
+        ) from error
     data = files.read_bounded(path, _MAX_BYTES, what="identity file")
     try:
         return parse(
@@ -49,15 +57,35 @@ def read_principal(config: Path) -> str | None:
 
 
 def make_principal(config: Path) -> tuple[str, bool]:
-    """The user's principal, made now where there is none; tells whether it was made."""
+    """The user's principal, made now where there is none; tells whether it was made.
+
+    Raises `storage_failed` where the file cannot be written, `file_not_regular` where a link that
+    leads nowhere has its name.
+    """
     known = read_principal(config)
     if known is not None:
         return known, False
-    config.mkdir(parents=True, exist_ok=True, mode=0o700)
     principal = str(secrets.randbits(_BITS) + 1)
     document = canonical.encode({"principal": principal}) + b"\n"
+    path = config / IDENTITY_FILE
     try:
-        files.publish(config / IDENTITY_FILE, document, private=True, replace=False)
-    except FileExistsError:
-        return make_principal(config)
+        config.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.publish(path, document, private=True, replace=False)
+    except OSError as error:
+        # Somebody else may have made it meanwhile.
+        known = read_principal(config) if isinstance(error, FileExistsError) else None
+        if known is not None:
+            return known, False
+        if path.is_symlink():
+            raise CallboardError(
+                "file_not_regular",
+                f"the identity file {str(path)!r} is a symbolic link that leads nowhere",
+                "restore the file it leads to, or remove the link",
+            ) from error
+        raise CallboardError(
+            "storage_failed",
+            f"the identity file {str(path)!r} cannot be written: {error.strerror or error}",
+            "free space, or see to the rights of its folder; CALLBOARD_CONFIG_DIR names another",
+            {"errno": error.errno},
+        ) from error
     return principal, True

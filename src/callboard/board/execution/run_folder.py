@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import shlex
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,6 +92,16 @@ class RunFolder:
             self.scratch,
         ):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def reclaim(self) -> None:
+        """Give the user back the rights to the run's own folders, which a worker may have taken.
+
+        What is no folder, or is not the user's, stays as it is: whoever needs it then meets it.
+        """
+        for folder in (self.root, self.scratch, self.staging):
+            with contextlib.suppress(OSError):
+                if stat.S_ISDIR(folder.lstat().st_mode):
+                    folder.chmod(stat.S_IRWXU)
 
     @contextlib.contextmanager
     def launching(self) -> Iterator[IO[bytes]]:

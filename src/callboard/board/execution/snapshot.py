@@ -8,12 +8,14 @@ it. Nothing configured by the worker may run, and nothing but files in the tree 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from callboard.board.execution.blind_spots import BlindSpot, blind_spots
 from callboard.board.execution.git import Git
 from callboard.board.execution.workspace import (
     Workspace,
@@ -28,6 +30,8 @@ _GITLINK = "160000"
 _SYMLINK = "120000"
 _ABSENT = "000000"
 _STEP_S = 900.0
+# More folders than these without rights are nobody's caches; the first of them is refused.
+_MAX_BLIND = 100
 _UNTRACKED = ("ls-files", "--others", "--exclude-standard", "-z")
 _NAME = "Callboard"
 _EMAIL = "board@callboard.invalid"
@@ -89,7 +93,8 @@ def diff_to_commit(
     and no folder, when nothing changed. Author and committer are fixed, the time is `at_ms`.
 
     Raises `CallboardError` `patch_refused` (a nested repository, a path or link that leaves the
-    tree, a special file), `patch_limit`, or the codes of `Git.run`.
+    tree, a special file, a folder that cannot be looked into), `patch_limit`, or the codes of
+    `Git.run`.
     """
     _require_outside(workspace, trusted)
     base = base or workspace.commit
@@ -113,7 +118,10 @@ def tree_of(
     base: str,
     limits: SnapshotLimits | None = None,
 ) -> str:
-    """Write the work tree as a tree object into the new Git folder `trusted`; returns its id."""
+    """Write the work tree as a tree object into the new Git folder `trusted`; returns its id.
+
+    Never without what lies in a folder that cannot be looked into: that is `patch_refused`.
+    """
     work_tree = workspace.folder
     if work_tree.is_symlink() or not work_tree.is_dir():
         raise _refused(work_tree.name, "the work tree is not a folder any more")
@@ -122,6 +130,7 @@ def tree_of(
     borrow_objects(trusted, workspace.source)
     look = _Look(git, trusted, work_tree)
     look.at(["read-tree", base])
+    _refuse_blind(look)
     # Status 1: some files differ. Every file is hashed, as no time stamp of a worker's counts.
     look.at(["update-index", "-q", "--refresh"], statuses=(0, 1))
     changed = look.names(["diff-files", "--name-only", "-z", "--ignore-submodules=all"])
@@ -164,21 +173,61 @@ class _Look:
     work_tree: Path
 
     def at(
-        self, arguments: Sequence[str], *, stdin: bytes = b"", statuses: Sequence[int] = (0,)
+        self,
+        arguments: Sequence[str | bytes],
+        *,
+        stdin: bytes = b"",
+        statuses: Sequence[int] = (0,),
+        variables: Mapping[str, str] | None = None,
     ) -> bytes:
         answer = self.git.run(
             arguments,
             git_dir=self.git_dir,
             work_tree=self.work_tree,
             settings=("core.symlinks=true", "core.fileMode=true", "core.autocrlf=false"),
+            variables=variables,
             stdin=stdin,
             statuses=statuses,
             timeout_s=_STEP_S,
         )
         return answer.output
 
-    def names(self, arguments: Sequence[str]) -> list[bytes]:
+    def names(self, arguments: Sequence[str | bytes]) -> list[bytes]:
         return [name for name in self.at(arguments).split(b"\0") if name]
+
+
+def _refuse_blind(look: _Look) -> None:
+    """Refuse folders that Git would pass over with a warning, unless no file in them counts."""
+    found = blind_spots(os.fsencode(look.work_tree), leave_out=b".git")
+    blind = list(itertools.islice(found, _MAX_BLIND + 1))
+    if len(blind) > _MAX_BLIND:
+        raise _unseen(blind[0])
+    for spot in blind:
+        if not _is_excluded(look, spot.path):
+            raise _unseen(spot)
+
+
+def _is_excluded(look: _Look, folder: bytes) -> bool:
+    """Whether the tree's `.gitignore` files exclude all of `folder`, no file of `base` below it."""
+    # The dot keeps a name from being read as pathspec magic: this command takes no literal ones.
+    name = b"./" + folder
+    asked = look.at(
+        ["check-ignore", "-z", "--stdin"],
+        stdin=_lines([name]),
+        # Status 128 is a path that Git itself cannot follow.
+        statuses=(0, 1, 128),
+        variables={"GIT_LITERAL_PATHSPECS": "0"},
+    )
+    return asked == name + b"\0" and not look.names(["ls-files", "-z", "--", folder])
+
+
+def _unseen(spot: BlindSpot) -> CallboardError:
+    return CallboardError(
+        "patch_refused",
+        f"the folder {spot.shown!r} cannot be looked into: {spot.why}",
+        "give it back its rights (chmod u+rwx) or a shorter path, or list it in .gitignore",
+        {"path": spot.shown},
+    )
 
 
 def _check_paths(work_tree: Path, names: Iterable[bytes], limits: SnapshotLimits) -> None:

@@ -29,6 +29,7 @@ from callboard.board.execution.run_folder import RunFolder
 from callboard.board.execution.settle import run_of
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp
+from callboard.board.outputs.fault_document import fault_document
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
 from callboard.board.projection.entities import DispatchState
@@ -55,6 +56,7 @@ class _Ending:
     survivors: tuple[Mapping[str, object], ...] = ()
     commands: tuple[dict[str, object], ...] = ()
     trouble: str | None = None
+    error: Mapping[str, object] | None = None
 
     def after(self, name: str, program: str, outcome: Outcome) -> _Ending:
         """The ending once one more command is over: success, failure, or how it was cut short."""
@@ -109,6 +111,8 @@ class Supervisor:
             return False
         recipe = self._recipe(state)
         ending = self._execute(state, recipe)
+        # A worker that shut its own folder has shut in what it staged as well.
+        self._folder.reclaim()
         terms = self._terms(state, recipe)
         wrap_up = WrapUp(
             self._site,
@@ -156,7 +160,11 @@ class Supervisor:
             self._prepare(state, recipe)
         except CallboardError as error:
             self._note(f"the run could not be prepared: {error}")
-            return _Ending(error.code, trouble=f"the run could not be prepared: {error.message}")
+            return _Ending(
+                error.code,
+                trouble=f"the run could not be prepared: {error.message}",
+                error=fault_document(error),
+            )
         steps = [("worker", recipe.command, recipe.timeout_s)]
         if recipe.setup is not None:
             steps.insert(0, ("setup", recipe.setup, recipe.setup_timeout_s))
@@ -169,7 +177,12 @@ class Supervisor:
             except CallboardError as error:
                 self._note(f"{name} could not be started: {error}")
                 trouble = f"{name} could not be started: {error.message}"
-                return replace(ending, conclusion=error.code, trouble=trouble)
+                return replace(
+                    ending,
+                    conclusion=error.code,
+                    trouble=trouble,
+                    error=fault_document(error),
+                )
             ending = ending.after(name, argv[0], outcome)
             if outcome.ended == "start_failed":
                 self._say_not_started(name, argv[0], str(outcome.reason))
@@ -286,6 +299,7 @@ class Supervisor:
             "conclusion": ending.conclusion,
             "commands": list(ending.commands),
             **({} if ending.trouble is None else {"trouble": ending.trouble}),
+            **({} if ending.error is None else {"error": dict(ending.error)}),
             **report,
         }
         try:

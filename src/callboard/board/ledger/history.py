@@ -65,7 +65,8 @@ class History:
     def continued(self, data: bytes) -> History:
         """The history of `data`: this one extended where it is a prefix, else read cold.
 
-        A refused extension leaves this history empty, never half extended.
+        Whether a ledger may be another one is the store's to say, which refuses it. A refused
+        extension leaves this history empty, never half extended.
         """
         if data == self.data:
             return self
@@ -229,7 +230,7 @@ def invalid(error: CallboardError, line: int, byte: int, commit_id: str | None) 
     return CallboardError(
         code,
         f"the ledger is not valid at {where}: {error.code}: {error.message}",
-        "nothing was changed; look at the line with `callboard ledger log`, and restore the "
+        "nothing was changed; look at the line with `callboard ledger verify`, and restore the "
         "branch from a good copy if it was damaged",
         details,
     )

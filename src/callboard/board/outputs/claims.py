@@ -6,9 +6,11 @@ an output is always one accepted message of exactly one Claim.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from callboard.board.outputs.fault_document import bounded_details
 from callboard.board.outputs.messages import Outcome
 from callboard.errors import CallboardError
 
@@ -18,6 +20,7 @@ class Refusal:
     """One message that was not accepted, or one output that could not be made.
 
     `source` is the message's file, `handle` the Claim it belongs to, None where it names none.
+    `details` are kept where the host is at fault, so that a person can find out why.
     """
 
     code: str
@@ -25,11 +28,18 @@ class Refusal:
     hint: str
     source: str
     handle: str | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, error: CallboardError, source: str, handle: str | None = None) -> Refusal:
         """The refusal that an error stands for."""
         return cls(error.code, error.message, error.hint, source, handle)
+
+    @classmethod
+    def of_host(cls, error: CallboardError, source: str, handle: str) -> Refusal:
+        """The refusal of an output that the host could not make, with the error's details."""
+        details = bounded_details(error)
+        return cls(error.code, error.message, error.hint, source, handle, details)
 
     def document(self) -> dict[str, object]:
         """The JSON form for reports."""
@@ -39,6 +49,7 @@ class Refusal:
             "hint": self.hint,
             "source": self.source,
             "claim_handle": self.handle,
+            **({"details": dict(self.details)} if self.details else {}),
         }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from callboard.board.outputs.bounds import MOST_BY_TYPE, Bounds
-from callboard.board.outputs.descriptor import BRANCHES, patch_branch
+from callboard.board.outputs.descriptor import ARTIFACTS, BRANCHES, PREPARED, patch_branch
 from callboard.board.outputs.resources import SCOPE_FIELD, parse_scope
 from callboard.board.protocol.contract import contract_of
 from callboard.board.protocol.operations import Work
@@ -27,8 +27,8 @@ def check_deliverable(
     meet; the refusal names the node.
 
     Raises `output_not_declared`, `output_limit`, `output_missing`, `verifier_unknown`,
-    `scope_invalid`, `contract_invalid`, or `ref_conflict` where a branch of the repository stands
-    in the way of patches.
+    `scope_invalid`, `contract_invalid`, or `ref_conflict` where a branch or another ref of the
+    repository stands in the way of its outputs.
     """
     try:
         _check(repository, work, recipe)
@@ -63,6 +63,10 @@ def _check(repository: Repository, work: Work, recipe: Mapping[str, tuple[int, i
         raise CallboardError(unmet.code, unmet.message)
     if contract.rule("patch") is not None:
         _check_branch(repository, work)
+    if contract.rule("artifact") is not None:
+        _check_folder(repository, ARTIFACTS, "artifacts are kept")
+    if contract.outputs:
+        _check_folder(repository, PREPARED, "what a run delivers is noted")
 
 
 def _check_branch(repository: Repository, work: Work) -> None:
@@ -74,4 +78,17 @@ def _check_branch(repository: Repository, work: Work) -> None:
             f"patches become branches like {branch!r}, and {rival!r} stands in their way",
             "rename that branch",
             {"ref": BRANCHES + branch, "found": rival},
+        )
+
+
+def _check_folder(repository: Repository, folder: str, what: str) -> None:
+    """Refuse where no ref could be made in `folder`, whatever its name."""
+    # No Claim is there yet to name one; only what stands above it counts.
+    rival = repository.ref_in_the_way(f"{folder}any")
+    if rival is not None:
+        raise CallboardError(
+            "ref_conflict",
+            f"{what} in refs below {folder!r}, and {rival!r} stands in their way",
+            f"leave refs/callboard/ to Callboard: git update-ref -d {rival}",
+            {"ref": folder, "found": rival},
         )

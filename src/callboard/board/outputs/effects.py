@@ -38,7 +38,7 @@ def prepare_claim(context: EffectContext, claim: ClaimOutputs) -> ClaimOutputs:
         if not _writes_nothing(context):
             write_prepared(context.repository, context.place.claim_id, describe(entries))
     except CallboardError as error:
-        refusal = Refusal.of(error, source, claim.handle)
+        refusal = Refusal.of_host(error, source, claim.handle)
         refused = replace(claim, refusals=(*claim.refusals, refusal))
         return refused.cancelled("output_failed", f"{error.code}: {error.message}")
     return claim

@@ -147,7 +147,7 @@ def _with_patch(claim: ClaimOutputs, patch: _Patch) -> ClaimOutputs:
         refused = replace(
             claim,
             outputs=rest,
-            refusals=(*claim.refusals, Refusal.of(error, wish.intent_id, claim.handle)),
+            refusals=(*claim.refusals, Refusal.of_host(error, wish.intent_id, claim.handle)),
         )
         if error.code == "patch_empty":
             return refused

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ from callboard.errors import CallboardError
 T = TypeVar("T")
 
 MAX_FAULTS = 100
+_SHOWN = 80
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _Checker = Callable[[Any, str, "list[Fault]"], None]
 
@@ -63,15 +65,31 @@ def parse(kind: type[T], value: object, *, what: str, code: str = "record_invali
 
 
 def show(value: object) -> str:
-    """A short, single-line picture of a found value for messages."""
+    """A short, single-line picture of a found value for messages, spelled as in a document."""
     if isinstance(value, int) and value.bit_length() > 256:
         # Python refuses to spell an integer of thousands of digits.
         return f"an integer of {value.bit_length()} bits"
     try:
-        text = repr(value)
+        text = _spelled(value)
     except (ValueError, RecursionError):
         return f"a large {type(value).__name__}"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def _spelled(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # Each member takes a character or more, so no more of them are seen than are spelled here.
+    if isinstance(value, list):
+        return "[" + ", ".join(_spelled(item) for item in islice(value, _SHOWN)) + "]"
+    if isinstance(value, dict):
+        members = islice(value.items(), _SHOWN)
+        return "{" + ", ".join(f"{_spelled(key)}: {_spelled(item)}" for key, item in members) + "}"
+    # TOML has dates and times; their module also tells the time, which nothing here may ask.
+    isoformat = getattr(value, "isoformat", None)
+    return repr(value) if isoformat is None else str(isoformat())
 
 
 def near(word: str, known: list[str]) -> str:

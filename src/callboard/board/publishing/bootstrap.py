@@ -22,7 +22,7 @@ from callboard.board.protocol.policy import (
 from callboard.board.protocol.rules import policy_faults
 from callboard.board.protocol.validate import refuse
 from callboard.board.publishing.config import PoolSettings, QueueSettings
-from callboard.board.publishing.recipe import Recipe, logical_contract, recipe_path
+from callboard.board.publishing.recipe import MAX_RECIPES, Recipe, logical_contract, recipe_path
 from callboard.errors import CallboardError
 
 CLASS_WEIGHTS = [8, 4, 2, 1, 1]
@@ -40,7 +40,8 @@ def propose_policy(
     """The policy of `settings` with every recipe of `revision` as a profile.
 
     `recipes` maps worker names to what they are at `revision`. Raises `worker_missing` where a
-    pool would have no worker, `config_invalid` where a named worker does not exist.
+    pool would have no worker, `config_invalid` where a named worker does not exist
+    or a pool would have more than `MAX_RECIPES`.
     """
     pools = settings.pools if isinstance(settings.pools, dict) else {DEFAULT_POOL: PoolSettings()}
     weights = settings.accounting_weights
@@ -79,6 +80,13 @@ def _pool(
     unknown = [one for one in names if one not in recipes]
     if unknown or not names:
         raise _no_worker(name, unknown, recipes)
+    if len(names) > MAX_RECIPES:
+        raise CallboardError(
+            "config_invalid",
+            f"pool {name!r} has {len(names)} workers, at most {MAX_RECIPES} are allowed",
+            "name the pool's workers in the settings, or remove recipes",
+            {"pool": name, "count": len(names), "limit": MAX_RECIPES},
+        )
     concurrency = (
         settings.concurrency if isinstance(pool.concurrency, type(UNSET)) else pool.concurrency
     )

@@ -6,7 +6,7 @@ values mean is judged in `plan.py`.
 
 from __future__ import annotations
 
-import datetime
+from functools import cache
 from typing import Any
 
 from callboard import canonical
@@ -51,13 +51,29 @@ def _yaml(data: bytes) -> Any:
             {"byte": error.start},
         ) from error
     reader = YAML(typ="safe", pure=True)
+    reader.Constructor = _constructor()
     reader.allow_duplicate_keys = False
     try:
         _refuse_risky(reader, text)
-        value = reader.load(text)
+        value: Any = reader.load(text)
     except (YAMLError, RecursionError, ValueError) as error:
         raise _refused(error) from error
-    return _plain(value)
+    return value
+
+
+@cache
+def _constructor() -> Any:
+    """What makes values of YAML, but for dates: they look like text and would arrive as objects."""
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class PlainConstructor(SafeConstructor):
+        """Refuses what is no plain value, as it was written."""
+
+    def refuse_date(_self: Any, node: Any) -> Any:
+        raise _at(node, f"{node.value[:80]} is a date, not a plain value", "put dates in quotes")
+
+    PlainConstructor.add_constructor("tag:yaml.org,2002:timestamp", refuse_date)
+    return PlainConstructor
 
 
 def _refuse_risky(reader: Any, text: str) -> None:
@@ -98,18 +114,3 @@ def _refused(error: Exception) -> CallboardError:
         "correct the YAML; keys stand once, values are plain data",
         {"line": mark.line + 1, "column": mark.column + 1},
     )
-
-
-def _plain(value: Any) -> Any:
-    """The value with dates refused; they look like text but arrive as objects."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, datetime.date | bytes | set):
-        raise CallboardError(
-            "plan_invalid",
-            f"{value!r} is not a plain value",
-            "put dates and binary data in quotes",
-        )
-    return value

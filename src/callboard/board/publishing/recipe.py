@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from callboard import canonical
-from callboard.board.protocol.validate import Fault, near, pointer_step, refuse, show
+from callboard.board.protocol.validate import MAX_FAULTS, Fault, near, pointer_step, refuse, show
 from callboard.board.publishing.toml_text import read_toml
 from callboard.errors import CallboardError
 
 MAX_RECIPE_BYTES = 64 * 1024
+MAX_RECIPES = 256
 FOLDER = ".callboard/workers/"
 SUFFIX = ".toml"
 OUTPUT_TYPES = ("artifact", "patch")
@@ -31,6 +32,9 @@ _MAX_CLAIMS = 16
 _MAX_OUTPUTS = 128
 # What one claim can deliver at most: a patch is the claim's one branch.
 _MOST_BY_TYPE = {"artifact": _MAX_OUTPUTS, "patch": 1}
+
+# Names of faulty recipes in a message; the details hold all of them.
+_MAX_NAMED = 8
 
 _SET_BY_HOST_PREFIXES = ("GIT_", "CALLBOARD_")
 _SET_BY_HOST = frozenset({"HOME", "TMPDIR"})
@@ -104,6 +108,71 @@ def parse_recipe(data: bytes, *, name: str) -> Recipe:
     if recipe is None:
         raise reader.refusal(path)
     return recipe
+
+
+def read_recipes(paths: Iterable[str], read: Callable[[str], bytes | None]) -> dict[str, Recipe]:
+    """Every recipe among the files `paths` of `FOLDER`, by worker name.
+
+    Nothing is left out: a board keeps the workers it began with, so a typo would be for good.
+    Raises `CallboardError`: `config_invalid` for more than `MAX_RECIPES`, before any is read, and
+    `recipe_invalid` with the faults of every faulty one.
+    """
+    names = [
+        path[len(FOLDER) : -len(SUFFIX)]
+        for path in paths
+        if path.startswith(FOLDER) and path.endswith(SUFFIX)
+    ]
+    if len(names) > MAX_RECIPES:
+        raise CallboardError(
+            "config_invalid",
+            f"{FOLDER} holds {len(names)} recipes, a board takes at most {MAX_RECIPES}",
+            "keep the recipes that this board needs, and commit",
+            {"count": len(names), "limit": MAX_RECIPES},
+        )
+    found: dict[str, Recipe] = {}
+    faulty: dict[str, CallboardError] = {}
+    for name in names:
+        try:
+            data = read(recipe_path(name))
+            if data is not None:
+                found[name] = parse_recipe(data, name=name)
+        except CallboardError as error:
+            if error.code not in ("recipe_invalid", "resource_limit"):
+                raise
+            faulty[name] = error
+    if faulty:
+        raise _faulty(faulty)
+    return found
+
+
+def _faulty(refusals: Mapping[str, CallboardError]) -> CallboardError:
+    """One refusal for all faulty recipes; of several, each place begins with the worker."""
+    names = list(refusals)
+    first = refusals[names[0]]
+    share = max(1, MAX_FAULTS // len(names))
+    faults = [
+        {
+            **fault,
+            "pointer": pointer_step(name) + fault["pointer"]
+            if len(names) > 1
+            else fault["pointer"],
+        }
+        for name, error in refusals.items()
+        for fault in _faults_in(error)[:share]
+    ]
+    message = first.message
+    if len(names) > 1:
+        more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+        named = ", ".join(map(show, names[:_MAX_NAMED]))
+        message = f"{len(names)} worker recipes are faulty: {named}{more}; {message}"
+    return CallboardError(
+        "recipe_invalid", message, first.hint, {"workers": names, "faults": faults}
+    )
+
+
+def _faults_in(error: CallboardError) -> list[dict[str, str]]:
+    faults = error.details.get("faults")
+    return faults if isinstance(faults, list) else [{"pointer": "", "message": error.message}]
 
 
 def logical_contract(recipe: Recipe) -> str:

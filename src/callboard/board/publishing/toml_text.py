@@ -13,14 +13,18 @@ from typing import Any
 from callboard.errors import CallboardError
 
 MAX_KEY_PARTS = 32
+# Text without its end reaches to the end of its line or of the file, where the parser refuses it:
+# looking for an end again from each quote would take the square of the file.
 _TEXT = re.compile(
     r"""
-    \"{3} (?: \\. | [^\\] )*? \"{3} | '{3} .*? '{3}  # text over several lines
-    | " (?: \\. | [^"\\\n] )* " | ' [^'\n]* '      # text in a line, or a quoted key
+    \"{3} (?: \\. | [^\\] )*? (?: \"{3,5} | \Z )  # text over several lines; it may end in quotes
+    | '{3} .*? (?: '{3,5} | \Z )
+    | " (?: \\. | [^"\\\n] )*+ "? | ' [^'\n]*+ '?  # text in a line, or a quoted key
     | \# [^\n]*
     """,
     re.DOTALL | re.VERBOSE,
 )
+_BETWEEN_MARKS = re.compile(r"[^=,{}\[\]\n]+")
 
 
 def read_toml(data: bytes, *, path: str, code: str, limit_bytes: int) -> dict[str, Any]:
@@ -51,12 +55,14 @@ def read_toml(data: bytes, *, path: str, code: str, limit_bytes: int) -> dict[st
 
 
 def _check_keys(text: str, path: str) -> None:
-    for number, line in enumerate(_TEXT.sub("", text).split("\n"), start=1):
-        parts = line.count(".") + 1
+    bare = _TEXT.sub(lambda found: "\n" * found.group().count("\n"), text)
+    for run in _BETWEEN_MARKS.finditer(bare):
+        parts = run.group().count(".") + 1
         if parts > MAX_KEY_PARTS:
+            line = bare.count("\n", 0, run.start()) + 1
             raise CallboardError(
                 "resource_limit",
-                f"{path} has a key of {parts} parts near line {number}",
+                f"{path} has a key of {parts} parts in line {line}",
                 f"at most {MAX_KEY_PARTS} are allowed",
                 {"count": parts, "limit": MAX_KEY_PARTS},
             )

@@ -80,14 +80,18 @@ def tally(view: View) -> Document:
 
 
 def diagnose(data: bytes) -> Document:
-    """Every line judged by itself: `{lines, readable:[…], unreadable:[…]}`, both bounded.
+    """Lines judged each by itself, up to the `MAX_LISTED`th unreadable one.
 
-    A readable line may still be wrong in its place; only a whole replay says what is valid.
+    `{lines, readable_lines, unreadable_lines, unjudged_lines, readable:[…], unreadable:[…]}`, the
+    three kinds of lines adding up to all. A readable line may still be wrong in its place; only a
+    whole replay says what is valid.
     """
     readable: list[Document] = []
     unreadable: list[Document] = []
-    good = bad = number = start = 0
-    while start < len(data):
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    good = number = start = 0
+    # What is no ledger at all can have millions of lines; so many faults say enough.
+    while start < len(data) and len(unreadable) < MAX_LISTED:
         number += 1
         end = data.find(b"\n", start)
         whole = end >= 0
@@ -100,21 +104,20 @@ def diagnose(data: bytes) -> Document:
             if len(readable) < MAX_LISTED:
                 readable.append({"line": number, "byte": start, **_commit(commit)})
         except CallboardError as error:
-            bad += 1
-            if len(unreadable) < MAX_LISTED:
-                unreadable.append(
-                    {
-                        "line": number,
-                        "byte": start,
-                        "cause": error.code,
-                        "message": error.message[:300],
-                    }
-                )
+            unreadable.append(
+                {
+                    "line": number,
+                    "byte": start,
+                    "cause": error.code,
+                    "message": error.message[:300],
+                }
+            )
         start = end + 1
     return {
-        "lines": number,
+        "lines": lines,
         "readable_lines": good,
-        "unreadable_lines": bad,
+        "unreadable_lines": len(unreadable),
+        "unjudged_lines": lines - number,
         "readable": readable,
         "unreadable": unreadable,
     }

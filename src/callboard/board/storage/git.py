@@ -15,6 +15,7 @@ crash-safe. Repositories with reftable are refused.
 
 from __future__ import annotations
 
+import shlex
 import threading
 
 from callboard.board.storage.commits import TreeEntry, path_parts
@@ -23,6 +24,7 @@ from callboard.board.storage.framing import (
     base_mismatch,
     check_ledger,
     check_lines,
+    history_replaced,
     ledger_invalid,
     too_large,
 )
@@ -81,30 +83,49 @@ class GitStore:
         or holds no ledger file, `ledger_invalid` with cause `file_not_regular` where that is no
         plain file, and `object_missing` or `object_corrupt` where Git's data is.
         """
-        revision = self.revision()
         with self._lock:
-            if revision is None:
-                return _ABSENT
-            self._refuse_default()
+            # Looked at under the lock: a tip older than the last one seen is a branch gone back.
+            revision = self.revision()
+            if revision is not None:
+                self._refuse_default()
             return self._at(revision)
+
+    def check_writable(self) -> None:
+        """Refuse with `queue_branch_refused` where HEAD of this very work tree is on the branch.
+
+        An append would leave the index behind, and the next `git commit -a` take its lines out
+        again. For whoever begins something; what runs already is recorded all the same.
+        """
+        folder = self._repository.work_tree
+        if folder is None or self._repository.head_branch() != self._branch:
+            return
+        raise CallboardError(
+            "queue_branch_refused",
+            f"the branch {self._branch!r} is checked out in {str(folder)!r}, where the next commit "
+            "could undo what the board writes",
+            f"check out another branch first: git -C {shlex.quote(str(folder))} checkout BRANCH",
+            {**self._details(), "checkout": _plain(str(folder))},
+        )
 
     def append(self, base: LedgerTip, lines: bytes, *, message: str) -> Appended | LostRace:
         """Commit `lines` behind `base`; see `LedgerStore.append`.
 
         A ref lock that stays busy is a lost race; one that was left behind raises `ref_locked`
         with the file's path. `outcome_unknown`: the disk failed after the write, read again.
+        Raises `queue_branch_refused` as `read` does, and where a branch without commits is checked
+        out.
         """
         check_lines(lines, len(base.data), self._where)
-        revision = self.revision()
-        if revision != base.revision:
-            return LostRace()
-        self._refuse_default()
         with self._lock:
-            data = b"" if revision is None else self._at(revision).data
+            revision = self.revision()
+            if revision != base.revision:
+                return LostRace()
+            self._refuse_default()
+            data = self._at(revision).data
         if data is not base.data and data != base.data:
             raise base_mismatch(revision)
         if revision is None:
-            self._refuse_own_line()
+            self._refuse_unborn()
         commits: list[str] = []
 
         def make() -> str:
@@ -129,13 +150,23 @@ class GitStore:
             parent, self._file, [data, lines], message=message, at_ms=self._clock.now_ms()
         )
 
-    def _at(self, revision: str) -> LedgerTip:
-        """The ledger at `revision`, from memory when it is the last one seen."""
-        if self._last.revision != revision:
-            data = self._load(revision, self._repository.entry(revision, self._file))
-            check_ledger(data, self._where)
-            self._last = LedgerTip(revision, data)
+    def _at(self, revision: str | None) -> LedgerTip:
+        """The ledger at `revision`, from memory when it is the last one seen.
+
+        Whatever was seen stays: `ledger_invalid` where the ledger no longer begins with it.
+        """
+        seen = self._last
+        if seen.revision != revision:
+            tip = _ABSENT if revision is None else self._loaded(revision)
+            if not tip.data.startswith(seen.data):
+                raise history_replaced(seen, tip, self._where)
+            self._last = tip
         return self._last
+
+    def _loaded(self, revision: str) -> LedgerTip:
+        data = self._load(revision, self._repository.entry(revision, self._file))
+        check_ledger(data, self._where)
+        return LedgerTip(revision, data)
 
     def _load(self, revision: str, entry: TreeEntry | None) -> bytes:
         if entry is None:
@@ -154,15 +185,22 @@ class GitStore:
         if self._repository.default_branch() == self._branch:
             raise self._refused("it is the default branch of 'origin'")
 
-    def _refuse_own_line(self) -> None:
-        self._refuse_default()
-        if self._branch in self._repository.checked_out_branches():
-            raise self._refused("it is checked out, and holds no ledger")
+    def _refuse_unborn(self) -> None:
+        folder = self._repository.checkout_of(self._branch)
+        if folder is not None:
+            raise self._refused(f"it is checked out in {str(folder)!r}, and holds no ledger")
 
     def _refused(self, found: str) -> CallboardError:
         return CallboardError(
             "queue_branch_refused",
             f"the branch {self._branch!r} cannot hold the queue: {found}",
             "choose a branch of its own, such as 'work-queue'",
-            {"branch": self._branch.encode("utf-8", "replace").decode("utf-8")},
+            self._details(),
         )
+
+    def _details(self) -> dict[str, object]:
+        return {"branch": _plain(self._branch)}
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -28,6 +28,8 @@ from callboard.files import sync_folder
 _MAX_HOPS = 5
 _READ_BYTES = 4096
 _STALE_MS = 10_000
+_MAX_PART_BYTES = 255 - len(".lock")
+"""Each part is a file or folder name, and Git locks a ref with a file called `<ref>.lock`."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EXDEV)
 
 
@@ -288,6 +290,10 @@ def check_name(name: str) -> None:
         return
     if not plain.startswith(b"refs/") or not check_ref_format(Ref(plain[5:])):
         raise _invalid(name, "Git does not allow such a name")
+    longest = max(len(part) for part in plain.split(b"/"))
+    if longest > _MAX_PART_BYTES:
+        found = f"a part of it is {longest} bytes long, and Git can lock at most {_MAX_PART_BYTES}"
+        raise _invalid(name, found)
 
 
 def _invalid(name: str, found: str) -> CallboardError:

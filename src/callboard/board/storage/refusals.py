@@ -36,6 +36,8 @@ def io_refused(what: str, path: Path, error: OSError) -> CallboardError:
     hint = "free space or repair the disk, then try again"
     if error.errno == errno.ENOENT:
         hint = "something removed it meanwhile; check that the repository stands, then try again"
+    elif error.errno == errno.ENAMETOOLONG:
+        hint = "choose a shorter name, or move the repository to a shorter path"
     return CallboardError(
         "storage_failed",
         f"cannot {what} {str(path)!r}: {error.strerror or error}",

@@ -103,19 +103,46 @@ class Repository:
         """The short name of the branch HEAD is on, born or not; None when detached."""
         return _short(self._refs.read("HEAD").target)
 
-    def checked_out_branches(self) -> frozenset[str]:
-        """The branches that the HEADs of the main and all linked worktrees are on."""
-        heads = [self._layout.common_dir / "HEAD", *self._linked_heads()]
-        values = [self._refs.read_file(head) for head in heads]
-        return frozenset(
-            short for value in values if value and (short := _short(value.target)) is not None
-        )
+    def checkout_of(self, branch: str) -> Path | None:
+        """The folder of a worktree, main or linked, whose HEAD is on `branch`, born or not.
 
-    def _linked_heads(self) -> list[Path]:
+        Of a bare repository it is the Git folder, as its HEAD says.
+        """
+        common = self._layout.common_dir
+        main = self._refs.read_file(common / "HEAD")
+        if main is not None and _short(main.target) == branch:
+            return self._main_checkout()
+        for admin in self._linked():
+            try:
+                head = self._refs.read_file(admin / "HEAD")
+            except CallboardError as error:
+                if error.code != "ref_invalid":
+                    raise
+                # Git writes the HEAD of a new worktree in place: it may be empty for a moment.
+                continue
+            if head is not None and _short(head.target) == branch:
+                return self._linked_folder(admin)
+        return None
+
+    def _main_checkout(self) -> Path:
+        common, here = self._layout.common_dir, self._layout.work_tree
+        if self._layout.git_dir == common and here is not None:
+            return here
+        return common.parent if common.name == ".git" else common
+
+    def _linked_folder(self, admin: Path) -> Path:
+        try:
+            text = os.fsdecode((admin / "gitdir").read_bytes()).rstrip("\n")
+        except OSError:
+            return admin
+        # It names the worktree's `.git` file, as a full path or from its own folder.
+        return Path(os.path.normpath(admin / text)).parent
+
+    def _linked(self) -> list[Path]:
         # Not by `glob`, which fails where Git prunes the last worktree meanwhile.
         folder = self._layout.common_dir / "worktrees"
         try:
-            return [folder / name / "HEAD" for name in os.listdir(folder)]
+            return [folder / name for name in sorted(os.listdir(folder))]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:

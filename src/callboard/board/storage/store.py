@@ -46,7 +46,8 @@ class LedgerStore(Protocol):
 
         Raises `CallboardError` `ledger_invalid` for a ledger that is present but empty, torn or
         otherwise not whole lines; details hold `cause`, `line`, `byte` and `where` as `framing`
-        gives them, nothing is repaired.
+        gives them, nothing is repaired. Bytes once answered stay: a ledger that no longer begins
+        with them, or is gone, is refused with cause `history_replaced` for as long as it is so.
         """
         ...
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from callboard.errors import CallboardError
+
 if TYPE_CHECKING:
     from callboard.board.board import Board, Folders
 
@@ -31,6 +33,8 @@ BOARD_VERBS = (
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMAND = re.compile(rf"(?<![\w./-])callboard (?=(?:{'|'.join(BOARD_VERBS)})\b)")
+_REFS = "refs/"
+_HEADS = "refs/heads/"
 _GIT = re.compile(r"\bgit (?=(?:add|commit)\b)")
 
 
@@ -41,6 +45,8 @@ class Chosen:
     repo: str | None = None
     branch: str | None = None
     json: bool = False
+    answered: bool = False
+    """Whether the one document of `--json` is on its way out."""
 
     @property
     def folder(self) -> str:
@@ -61,7 +67,33 @@ class Chosen:
         from callboard.board.board import Board
 
         branch = self.branch or os.environ.get("CALLBOARD_BRANCH") or None
-        return Board.open(self.folder, folders(), branch=branch)
+        board = Board.open(self.folder, folders(), branch=branch)
+        try:
+            # Here, since the settings may have named it.
+            check_branch(board.site.branch)
+        except CallboardError:
+            board.close()
+            raise
+        return board
+
+
+def check_branch(name: str) -> None:
+    """Refuse the full name of a ref, which as a branch would mean `refs/heads/refs/…`.
+
+    Raises `queue_branch_refused`.
+    """
+    if not name.startswith(_REFS):
+        return
+    short = name.removeprefix(_HEADS)
+    hint = "name a branch, such as 'work-queue'"
+    if short and not short.startswith(_REFS):
+        hint = f"use the short name: --branch {shlex.quote(short)}"
+    raise CallboardError(
+        "queue_branch_refused",
+        f"{name!r} is the full name of a ref, not that of a branch",
+        hint,
+        {"branch": name.encode("utf-8", "replace").decode("utf-8")},
+    )
 
 
 def folders() -> Folders:
@@ -80,6 +112,11 @@ def folders() -> Folders:
 
 def _choose(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     chosen = context.ensure_object(Chosen)
+    if value == "":
+        # A script's empty variable must not quietly mean another board.
+        raise click.BadParameter(
+            "'' is empty; leave the option out for the default", context, parameter
+        )
     if value not in (None, False):
         setattr(chosen, str(parameter.name), value)
 

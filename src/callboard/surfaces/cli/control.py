@@ -42,7 +42,7 @@ def cancel(
     projection = board.view().with_history().projection
     found = [find_work(projection, node).work.work_id for node in nodes]
     asked = list(dict.fromkeys(found))
-    identity = request_id or new_request_id()
+    identity = new_request_id() if request_id is None else request_id
     outcome = board.cancel(asked, reason=reason, request_id=identity)
     document = board.receipt(outcome, request_id=identity)
     document.setdefault("works", [])
@@ -92,7 +92,7 @@ def _setter(name: str, paused: bool, example: str, text: str) -> click.Command:
     @click.pass_context
     def set_(context: click.Context, what: Pause, reason: str, request_id: str | None) -> None:
         board = board_of(context)
-        identity = request_id or new_request_id()
+        identity = new_request_id() if request_id is None else request_id
         outcome = board.set_paused(what, paused, reason=reason, request_id=identity)
         document = {"what": what, "paused": paused, **board.receipt(outcome, request_id=identity)}
         emit(context, document, lambda: _set_text(document))

@@ -84,7 +84,7 @@ def dispatch(
 ) -> None:
     """Grant the next fair batch and launch its runs. Ends with 3 when nothing was granted."""
     board = board_of(context)
-    identity = request_id or new_request_id()
+    identity = new_request_id() if request_id is None else request_id
     asked = DispatchNextParameters(
         pool=board.pool_name(pool),
         max_claims=max_claims,

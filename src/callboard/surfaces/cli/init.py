@@ -6,6 +6,7 @@ Writes no ledger and touches nothing of Git's; files that exist are left as they
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from callboard.board.publishing.config import CONFIG_PATH, read_settings
 from callboard.board.publishing.recipe import recipe_path
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
-from callboard.surfaces.cli.chosen import Chosen, board_options, folders
+from callboard.surfaces.cli.chosen import Chosen, board_options, check_branch, folders
 from callboard.surfaces.cli.render import Block, Hint, emit
 
 STARTER_CONFIG = """\
@@ -61,6 +62,8 @@ def init(context: click.Context) -> None:
     With --branch NAME the settings file that it writes names that branch.
     """
     chosen = context.ensure_object(Chosen)
+    if chosen.branch is not None:
+        check_branch(chosen.branch)
     with Repository.discover(chosen.folder) as repository:
         root = repository.work_tree
         principal, made = make_principal(folders().config)
@@ -110,21 +113,55 @@ def _write_starters(root: Path, branch: str | None) -> tuple[list[str], list[str
     board = "" if branch is None else f"\n[board]\nbranch = {_toml(branch)}\n"
     read_settings((STARTER_CONFIG + board).encode("utf-8", "surrogateescape"))
     starters = {CONFIG_PATH: STARTER_CONFIG + board, recipe_path("default"): STARTER_WORKER}
+    # All of them before the first one is written.
+    for path in starters:
+        _check_place(root, path)
     for path, content in starters.items():
-        folder = _own_folder(root, (root / path).parent)
-        folder.mkdir(parents=True, exist_ok=True)
         try:
+            # Here too, an error is the system's: what stands in the way was looked for above.
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
             files.publish(root / path, content.encode(), replace=False)
         except FileExistsError:
             kept.append(path)
+        except OSError as error:
+            raise CallboardError(
+                "storage_failed",
+                f"{str(root / path)!r} cannot be written: {error.strerror or error}",
+                "free space, or see to the rights of that folder, then run callboard init again",
+                {"errno": error.errno},
+            ) from error
         else:
             written.append(path)
     return written, kept
 
 
+def _check_place(root: Path, path: str) -> None:
+    """Refuse where something else than folders and a plain file stands at `path`."""
+    folder = _own_folder(root, (root / path).parent)
+    for one in (folder.parent, folder):
+        if os.path.lexists(one) and not one.is_dir():
+            raise _in_the_way(one.relative_to(root), "folder")
+    place = root / path
+    if os.path.lexists(place) and (place.is_symlink() or not place.is_file()):
+        raise _in_the_way(place.relative_to(root), "regular file")
+
+
+def _in_the_way(path: Path, wanted: str) -> CallboardError:
+    return CallboardError(
+        "file_not_regular",
+        f"{str(path)!r} stands there and is no {wanted}",
+        "move it away, then run callboard init again",
+    )
+
+
 def _own_folder(root: Path, folder: Path) -> Path:
     """The folder, unless a link leads out of the work tree on the way to it."""
-    if not folder.resolve().is_relative_to(root.resolve()):
+    try:
+        inside = folder.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        # Links that lead in a circle lead nowhere, so not out of it: they are no folder.
+        inside = True
+    if not inside:
         raise CallboardError(
             "path_invalid",
             f"{str(folder.relative_to(root))!r} leads out of the work tree",

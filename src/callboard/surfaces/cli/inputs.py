@@ -30,7 +30,7 @@ def read_input(name: str, *, limit_bytes: int = canonical.MAX_PARSE_BYTES, what:
                 "name the file itself, or hand it over on standard input with -",
             )
         return files.read_bounded(Path(name), limit_bytes, what=what)
-    data = sys.stdin.buffer.read(limit_bytes + 1)
+    data = _standard_input(limit_bytes + 1, what)
     if len(data) > limit_bytes:
         raise CallboardError(
             "resource_limit",
@@ -39,3 +39,16 @@ def read_input(name: str, *, limit_bytes: int = canonical.MAX_PARSE_BYTES, what:
             {"limit_bytes": limit_bytes},
         )
     return data
+
+
+def _standard_input(length: int, what: str) -> bytes:
+    # A process that was started with the stream closed has None in its place.
+    found = "standard input is closed"
+    if sys.stdin is not None:
+        try:
+            return sys.stdin.buffer.read(length)
+        except OSError as error:
+            found = f"standard input cannot be read: {error.strerror or error}"
+    raise CallboardError(
+        "file_unreadable", f"{found}, so there is no {what}", "name a file, or pipe one in"
+    )

@@ -153,7 +153,7 @@ def plan(
             max_claims=max_claims or 1,
             max_dispatches=max_dispatches or 1,
             max_bytes=max_bytes or CEILINGS.assignment_bytes,
-            request_id=request_id or new_request_id(),
+            request_id=new_request_id() if request_id is None else request_id,
         )
         found = bool(document["operations"])
     answer = {name: value for name, value in document.items() if name in _PLAN_FIELDS}
@@ -206,6 +206,8 @@ def _diagnosis_text(refused: dict[str, Any]) -> Iterator[Block]:
         f"{diagnosis['lines']} lines: {diagnosis['readable_lines']} can be read by themselves, "
         f"{diagnosis['unreadable_lines']} cannot"
     )
+    if diagnosis["unjudged_lines"]:
+        yield f"the last {diagnosis['unjudged_lines']} were not looked at after so many faults"
     for one in diagnosis["unreadable"]:
         yield f"  line {one['line']}, byte {one['byte']}: {one['cause']}: {one['message']}"
     yield Table(

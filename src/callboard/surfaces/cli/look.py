@@ -29,7 +29,7 @@ from callboard.surfaces.cli.render import (
     faint,
     heading,
 )
-from callboard.surfaces.cli.status import SHORT_ID, mark_if_lost, stamp_text
+from callboard.surfaces.cli.status import SHORT_ID, mark_if_lost, present_ms, stamp_text
 from callboard.surfaces.cli.words import (
     attempt_text,
     basis_text,
@@ -75,7 +75,7 @@ def _add_host_facts(host: Host, claim: dict[str, Any]) -> None:
 
 
 def _show_text(document: dict[str, Any]) -> Iterator[Block]:
-    work, now_ms = document["work"], document["evaluated_at_ms"]
+    work, now_ms = document["work"], present_ms(document)
     payload = {name: value for name, value in work["payload"].items() if name != CONTRACT_FIELD}
     yield heading(document["name"])
     yield f"column    {_column(document)}"
@@ -104,7 +104,7 @@ def _show_text(document: dict[str, Any]) -> Iterator[Block]:
 
 
 def _column(document: dict[str, Any]) -> str:
-    reason = reason_text(document, document["evaluated_at_ms"])
+    reason = reason_text(document, present_ms(document))
     return document["column"] if reason == document["column"] else f"{document['column']}: {reason}"
 
 
@@ -173,7 +173,7 @@ def _one_of(**given: str | None) -> None:
 
 
 def _why_text(document: dict[str, Any]) -> Iterator[Block]:
-    now_ms = document["evaluated_at_ms"]
+    now_ms = present_ms(document)
     yield heading(f"{document['name']} is {_column(document)}")
     if document["column"] == "done":
         when = clock(document.get("since_ms"), now_ms)
@@ -203,7 +203,7 @@ def _line_text(line: dict[str, Any], reason: str) -> Iterator[Block]:
 
 def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
     yield heading(f"{document['kind']} {document['request_id']}: {document['status']}")
-    now_ms = document["evaluated_at_ms"]
+    now_ms = present_ms(document)
     yield f"commit {document['commit_id']}, {clock(document['at'], now_ms)}"
     yield from _change_text(document)
     if "granted_claims" in document:
@@ -238,7 +238,7 @@ def _change_text(document: dict[str, Any]) -> Iterator[Block]:
 
 def _decision_text(document: dict[str, Any]) -> Iterator[Block]:
     winner, decision = document["winner"], document["decision"]
-    now_ms = document["evaluated_at_ms"]
+    now_ms = present_ms(document)
     yield heading(f"{winner['name']} won: {basis_text(winner['basis'])}")
     yield (
         f"pool {decision['pool']}, {decision['mode']}, {clock(decision['at'], now_ms)}, operation "
@@ -292,7 +292,7 @@ def trace(
 
 
 def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
-    now_ms = document["evaluated_at_ms"]
+    now_ms = present_ms(document)
     rows = [
         (
             clock(commit["at"], now_ms),

@@ -114,8 +114,8 @@ def _run(
         )
         sys.stdout.flush()
         return answer if isinstance(answer, int) else 0
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as error:
+        return _last_words(error, chosen, chosen.json or typed)
     except SystemExit:
         # Click ends so in one case only: the reader went away, and stdout is silenced already.
         return BROKEN_PIPE
@@ -126,13 +126,15 @@ def _run(
         return _last_words(error, chosen, chosen.json or typed)
 
 
-def _last_words(error: Exception, chosen: Chosen, in_json: bool) -> int:
+def _last_words(error: BaseException, chosen: Chosen, in_json: bool) -> int:
     """Say why it ended; whoever has stopped listening misses it."""
     try:
         if isinstance(error, OSError):
             error = _system(error)
         if isinstance(error, CallboardError):
             status = _refuse(error, chosen, in_json)
+        elif isinstance(error, KeyboardInterrupt | click.Abort):
+            status = _interrupted(chosen, in_json)
         elif isinstance(error, click.ClickException):
             status = _misused(error, in_json)
         else:
@@ -183,6 +185,16 @@ def _candidate(one: Any) -> str:
     return str(one)
 
 
+def _interrupted(chosen: Chosen, in_json: bool) -> int:
+    """Stopped by hand: a person knows it, a program is still owed its one document."""
+    if in_json and not chosen.answered:
+        message = "stopped by Ctrl-C before the answer; what it asked for may stand or not"
+        hint = "look at callboard status first; with the same --request-id it is safe to repeat"
+        document = {"code": "interrupted", "message": message, "hint": hint, "details": {}}
+        write_json(with_hints({"error": document}, chosen.pasteable))
+    return INTERRUPTED
+
+
 def _misused(error: click.ClickException, in_json: bool) -> int:
     if in_json:
         hint = "callboard --help"
@@ -193,8 +205,20 @@ def _misused(error: click.ClickException, in_json: bool) -> int:
     elif isinstance(error, click.exceptions.NoArgsIsHelpError):
         write_text(error.format_message().splitlines(), err=True)
     else:
-        error.show()
+        write_text(_usage(error), err=True)
     return USAGE
+
+
+def _usage(error: click.ClickException) -> list[Block]:
+    """Click's own words, by way of `write_text`: they quote what was typed."""
+    blocks: list[Block] = []
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        blocks += error.ctx.get_usage().splitlines()
+        blocks += [f"Try '{error.ctx.command_path} --help' for help.", ""]
+    message = f"Error: {error.format_message()}"
+    # The one message of several lines; it lists the choices and quotes nothing that was typed.
+    missing = isinstance(error, click.MissingParameter)
+    return [*blocks, *(message.expandtabs(4).splitlines() if missing else [message])]
 
 
 def _system(error: OSError) -> CallboardError:
@@ -208,7 +232,7 @@ def _system(error: OSError) -> CallboardError:
     )
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """The last line of ours the error passed."""
     place = "callboard"
     for frame in traceback.extract_tb(error.__traceback__):
@@ -217,7 +241,7 @@ def _place(error: Exception) -> str:
     return place
 
 
-def _fault(error: Exception, in_json: bool) -> int:
+def _fault(error: BaseException, in_json: bool) -> int:
     """A defect of ours: its kind and place, never its text, which may hold what was submitted."""
     message = f"a fault of Callboard itself: {type(error).__name__} at {_place(error)}"
     hint = "report these two lines; CALLBOARD_DEBUG=1 shows more, read it before you share it"
@@ -239,7 +263,7 @@ def _fault(error: Exception, in_json: bool) -> int:
 @click.version_option(__version__, prog_name="callboard", message="%(prog)s %(version)s")
 @board_options
 def root() -> None:
-    """The call board for crews of AI agents: post work, run it fairly, see it verified."""
+    """Post work for AI agents, run it in fair turns, and see it verified."""
 
 
 def main() -> NoReturn:

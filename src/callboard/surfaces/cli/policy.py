@@ -12,7 +12,6 @@ from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.render import (
     Block,
     Table,
-    bad,
     document_text,
     emit,
     faint,
@@ -75,8 +74,6 @@ def check(context: click.Context) -> None:
 def _check_text(document: dict[str, Any]) -> Iterator[Block]:
     epoch = document["installed_epoch"]
     yield f"HEAD {document['revision'][:12]}: the settings and recipes are valid"
-    for name, error in document["faulty_recipes"].items():
-        yield bad(f"left out: worker {name}: {error['message']}")
     for one in document["without_effect"]:
         yield f"without effect: {one['setting']}: {one['why']}"
     if epoch is None:

@@ -16,7 +16,20 @@ from typing import Any
 
 import click
 
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
+# Drawn as nothing or as a gap, although their category is that of letters, marks and symbols: the
+# ignorable code points of Unicode, and the two that are blank by design.
+_BLANK = frozenset(
+    map(
+        chr,
+        (
+            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159),
+            *range(0x180B, 0x1810),
+            *range(0xFE00, 0xFE10),
+            *range(0xE0100, 0xE01F0),
+        ),
+    )
+)
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPACING = 2
 
@@ -68,10 +81,13 @@ def visible(text: str) -> str:
     """`text` with everything that is not plainly seen written as an escape."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        char if char == " " or unicodedata.category(char) not in _UNSEEN else _escaped(char)
-        for char in text
-    )
+    return "".join(char if _is_seen(char) else _escaped(char) for char in text)
+
+
+def _is_seen(char: str) -> bool:
+    if char == " ":
+        return True
+    return char not in _BLANK and unicodedata.category(char) not in _UNSEEN
 
 
 def _escaped(char: str) -> str:
@@ -155,6 +171,7 @@ def emit(context: click.Context, document: Any, text: str | Blocks) -> None:
     chosen = context.obj
     paste = _as_it_is if chosen is None else chosen.pasteable
     if getattr(chosen, "json", False):
+        chosen.answered = True
         write_json(with_hints(document, paste))
     else:
         write_text(text.splitlines() if isinstance(text, str) else text(), paste=paste)

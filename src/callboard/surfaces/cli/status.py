@@ -26,6 +26,7 @@ from callboard.surfaces.cli.render import (
 from callboard.surfaces.cli.words import basis_text, reason_text, stop_text
 
 _MAX_LISTED = 16_384
+_AHEAD_MS = 5_000
 SHORT_ID = 12
 """Digits of a commit's id that are enough for people; `--json` has all of them."""
 
@@ -61,8 +62,9 @@ def _text(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Bl
         yield "the board is empty"
         yield Hint(next_step())
         return
-    columns, now_ms = document["columns"], document["evaluated_at_ms"]
+    columns, now_ms = document["columns"], present_ms(document)
     yield heading("   ".join(f"{name} {columns[name]['count']}" for name in COLUMNS))
+    yield from _ahead(document)
     yield from _paused(document)
     yield from _places(document["pools"])
     yield from _stuck(columns["stuck"], now_ms)
@@ -79,6 +81,22 @@ def stamp_text(document: dict[str, Any]) -> str:
     at_ms = document["evaluated_at_ms"]
     when = clock(at_ms, SystemClock().now_ms())
     return f"{document['provenance']} at {when}, tip {str(document['tip'])[:SHORT_ID]}"
+
+
+def present_ms(document: dict[str, Any]) -> int:
+    """The time to reckon waits from, in Unix ms: this machine's where the board's is ahead."""
+    return min(int(document["evaluated_at_ms"]), SystemClock().now_ms())
+
+
+def _ahead(document: dict[str, Any]) -> Iterator[Block]:
+    """Tell where another machine's fast clock holds up what waits for a time (wire-v3 §6)."""
+    ahead_ms = document["evaluated_at_ms"] - present_ms(document)
+    if ahead_ms >= _AHEAD_MS:
+        yield bad(
+            f"the board's time is {duration(ahead_ms)} ahead of this machine's: a writer's clock "
+            "was fast, and until then nothing that waits for a time comes due"
+        )
+        yield Hint("compare the clocks of the machines that write to this board")
 
 
 def _paused(document: dict[str, Any]) -> Iterator[Block]:

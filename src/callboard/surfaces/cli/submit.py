@@ -33,7 +33,7 @@ def submit(context: click.Context, file: str, split: bool, request_id: str | Non
     """
     plan = parse_plan(read_plan_text(read_input(file, limit_bytes=MAX_PLAN_BYTES, what="plan")))
     board = board_of(context)
-    identity = request_id or new_request_id()
+    identity = new_request_id() if request_id is None else request_id
     document = _document(board, identity, board.submit(plan, request_id=identity, split=split))
 
     def text() -> Iterator[Block]:

@@ -32,6 +32,14 @@ class ArtifactHandler:
         ref = artifact_ref(context.place.claim_id, output.name)
         blob = context.repository.write_blob(data)
         self._check_free(context.place, ref, blob)
+        other = context.repository.ref_in_the_way(ref)
+        if other is not None:
+            raise CallboardError(
+                "artifact_conflict",
+                f"the ref {ref} cannot stand beside {other!r}",
+                f"leave refs/callboard/ to Callboard: git update-ref -d {other}",
+                {"ref": ref, "found": other},
+            )
         return ArtifactEntry(
             name=output.name,
             ref=ref,
