@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import signal
@@ -153,7 +154,8 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
             assert "next: callboard run" in said
     finally:
         for one in supervisors:
-            one.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
         process = subprocess.Popen(
             [*PROGRAM, "run"],
             cwd=person.folder,
