@@ -22,12 +22,8 @@ SOURCE = ROOT / "src" / "callboard"
 PAGES = ROOT / "docs" / "reference"
 MADE = "<!-- Made by scripts/reference.py: change the source, then run `make docs`. -->\n"
 
-# Codes that no literal call in the source spells, and the package that refuses with them.
-COMPUTED = {
-    "evidence_limit": "board.projection",
-    "resource_unverified": "board.publishing",
-    "result_limit": "board.projection",
-}
+# Codes that no literal call in the package spells which refuses with them.
+COMPUTED = {"resource_unverified": "board.publishing", "result_limit": "board.projection"}
 MEANINGS = {
     "actor_invalid": "an actor's run fields do not come together, or a worker names no run",
     "admission_paused": "new Work is not admitted now",
@@ -234,14 +230,11 @@ def _makers(tree: ast.AST) -> Iterator[tuple[str, int]]:
             continue
         names = [argument.arg for argument in function.args.args]
         for call in ast.walk(function):
-            if _is_call(call, "CallboardError") and isinstance(call, ast.Call) and call.args:
-                code = call.args[0]
-                if isinstance(code, ast.Name) and code.id in names:
-                    yield function.name, names.index(code.id)
-
-
-def _is_call(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Call) and _name(node.func) == name
+            if not isinstance(call, ast.Call) or _name(call.func) != "CallboardError":
+                continue
+            code = call.args[0] if call.args else None
+            if isinstance(code, ast.Name) and code.id in names:
+                yield function.name, names.index(code.id)
 
 
 def _name(function: ast.expr) -> str:

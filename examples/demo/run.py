@@ -95,7 +95,8 @@ def write_plans(demo: Demo, platform: int, security: int) -> list[Path]:
     migration = demo.folder / "migration.yaml"
     shutil.copy(HERE / "migration.yaml", migration)
     # Security looks first where money and people are.
-    guarded = ["payments", "sessions", *(one for one in MODULES if one not in "payments sessions")]
+    guarded = ["payments", "sessions"]
+    guarded += [one for one in MODULES if one not in guarded]
     return [
         migration,
         write_checks(demo, "platform", MODULES, PLATFORM_RULES, platform),

@@ -47,8 +47,7 @@ def encode(value: Json) -> bytes:
     (lone surrogate), `invalid_json` (a type JSON does not have, a non-string key) or
     `resource_limit` (depth, array length).
     """
-    plain = _checked(msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value, 0)
-    return _encoder.encode(plain)
+    return _encoder.encode(_checked(value, 0))
 
 
 def encode_trusted(value: Json) -> bytes:
@@ -359,7 +358,7 @@ class _Parser:
 
     def _escape(self) -> str:
         letter = self._text[self._at + 1 : self._at + 2]
-        if letter in _ESCAPES and letter:
+        if letter in _ESCAPES:
             self._at += 2
             return _ESCAPES[letter]
         start = self._at

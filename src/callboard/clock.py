@@ -1,7 +1,7 @@
 """Time as an injected value.
 
-Surfaces and execution hold a clock; the functional core takes Unix milliseconds as an argument
-and never asks for the time itself.
+Storage, publishing, execution and surfaces hold a clock; the functional core takes Unix
+milliseconds as an argument and never asks for the time itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SystemClock:
 
 
 class FixedClock:
-    """A clock that stands until it is told to move; for tests and for replaying decisions."""
+    """A clock that stands until it is told to move; for tests."""
 
     def __init__(self, now_ms: int) -> None:
         self._now_ms = now_ms

@@ -1,7 +1,7 @@
 """Files published whole or not at all.
 
-The only place that writes a temporary sibling, syncs it and renames it; it also bounds reads
-before anything is parsed. It knows nothing of what the bytes mean.
+The only place that writes a temporary sibling, syncs it and renames it, save for Git's own object
+files; it also bounds reads before anything is parsed. It knows nothing of what the bytes mean.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ def publish(path: Path, data: bytes, *, private: bool = False, replace: bool = T
     """
     # 48 characters are at most 192 bytes, so the name stays below the usual 255.
     temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    # O_EXCL follows no link either.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     descriptor = os.open(temporary, flags, 0o600 if private else 0o644)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        write_synced(descriptor, data)
         if replace:
             os.replace(temporary, path)
         else:
@@ -39,6 +37,14 @@ def publish(path: Path, data: bytes, *, private: bool = False, replace: bool = T
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_synced(descriptor: int, data: bytes) -> None:
+    """Write `data` durably to the open file `descriptor`, and close it, also when that fails."""
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -53,8 +59,8 @@ def sync_folder(folder: Path) -> None:
 def read_bounded(path: Path, limit_bytes: int, *, what: str) -> bytes:
     """The bytes of a regular file of at most `limit_bytes`.
 
-    Raises `CallboardError` `file_missing`, `file_not_regular` or `resource_limit`; `what` names
-    the file's role in the message.
+    Raises `CallboardError` `file_missing`, `file_unreadable`, `file_not_regular` or
+    `resource_limit`; `what` names the file's role in the message.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -21,6 +21,7 @@ from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
 from callboard.board.protocol.envelope import read_line, written
+from callboard.board.publishing.lifecycle import EvidenceKind
 from callboard.board.scheduling.packing import BatchPlan, BatchRequest, plan_batch
 from tests.board.building import (
     ADMINISTRATOR,
@@ -30,6 +31,9 @@ from tests.board.building import (
     REPOSITORY,
     SENDER,
     START_MS,
+    ControlName,
+    Outcome,
+    Phase,
     commit,
     genesis,
     line_of,
@@ -225,11 +229,11 @@ class Board:
             claim_handle=UNSET if handle is None else handle,
         )
 
-    def evidence(self, group: DispatchState, kind: str, **changes: Any) -> ops.Evidence:
+    def evidence(self, group: DispatchState, kind: EvidenceKind, **changes: Any) -> ops.Evidence:
         """Sound evidence of a kind about a group's run."""
         names_run = kind in ("terminal_run", "delivery", "reconciliation") and group.run
         made = ops.Evidence(
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             source="trusted_publisher" if kind in ("prelaunch", "nonlaunch") else "host_api",
             repository=REPOSITORY,
             workflow=group.profile.workflow,
@@ -243,12 +247,12 @@ class Board:
         return structs.replace(made, **changes)
 
     def dispatch(
-        self, group: DispatchState, state: str, actor: ops.Actor = RECONCILER, **fields: Any
+        self, group: DispatchState, state: Phase, actor: ops.Actor = RECONCILER, **fields: Any
     ) -> wire.QueueCommit:
         """One launch step."""
         made = ops.Dispatch(
             dispatch_id=group.assignment.dispatch_id,
-            state=state,  # type: ignore[arg-type]
+            state=state,
             **fields,
         )
         return self.say("dispatch", [made], actor)
@@ -264,13 +268,13 @@ class Board:
         self.dispatch(group, "bound", run=self.run(group))
         return self.group(key)
 
-    def finish(self, key: str, outcome: str = "completed") -> wire.QueueCommit:
+    def finish(self, key: str, outcome: Outcome = "completed") -> wire.QueueCommit:
         """The bound worker ends the node's Claim."""
         claim = self.projection.claims[str(self.work(key).claim_id)].claim
         parameters = wire.FinishParameters(
             dispatch_id=claim.dispatch_id,
             claim_handle=claim.handle,
-            outcome=outcome,  # type: ignore[arg-type]
+            outcome=outcome,
         )
         operations = finishing.finish_operations(self.projection, parameters, self.at)
         actor = self.worker(self.group(key), claim.handle)
@@ -321,7 +325,7 @@ class Board:
     def release(
         self,
         group: DispatchState,
-        kind: str,
+        kind: EvidenceKind,
         cancellations: Sequence[ops.Operation] = (),
         **changes: Any,
     ) -> wire.QueueCommit:
@@ -345,8 +349,8 @@ class Board:
         made = ops.WorkCancellation(work_id=work_id(key), reason="no_longer_needed", **changes)
         return self.say("cancel_work", [made], PRODUCER)
 
-    def control(self, name: str, value: bool | str) -> wire.QueueCommit:
-        made = ops.Control(control=name, value=value, reason="test")  # type: ignore[arg-type]
+    def control(self, name: ControlName, value: bool | str) -> wire.QueueCommit:
+        made = ops.Control(control=name, value=value, reason="test")
         return self.say("control", [made], ADMINISTRATOR)
 
     def observe(self, *seen: ops.Observation) -> wire.QueueCommit:

@@ -6,7 +6,7 @@ A test names only what it is about. Nothing here judges; `boards.py` puts commit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec
 
 import pytest
 from msgspec import structs
@@ -17,6 +17,14 @@ from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
 from callboard.errors import CallboardError
+
+P = ParamSpec("P")
+
+Role = Literal["administrator", "producer", "dispatcher", "worker", "reconciler", "projector"]
+ResourceKind = Literal["issue", "pull_request"]
+Phase = Literal["started", "bound", "rejected", "uncertain", "unresolved"]
+Outcome = Literal["completed", "cancelled"]
+ControlName = Literal["admission_paused", "grants_paused", "credential_generation"]
 
 REPOSITORY = "example/app"
 LIBRARY = "example/library"
@@ -136,10 +144,10 @@ def work(
     return structs.replace(made, **changes)
 
 
-def resource(number: int = 7, kind: str = "issue", **changes: Any) -> ops.Resource:
+def resource(number: int = 7, kind: ResourceKind = "issue", **changes: Any) -> ops.Resource:
     """An issue of the library, or another kind of resource."""
     made = ops.Resource(
-        kind=kind,  # type: ignore[arg-type]
+        kind=kind,
         host="github.com",
         repository=LIBRARY,
         repository_id="R_1",
@@ -149,9 +157,11 @@ def resource(number: int = 7, kind: str = "issue", **changes: Any) -> ops.Resour
     return structs.replace(made, **changes)
 
 
-def issue_gate(number: int = 7, condition: str = "completed") -> ops.IssueDependency:
+def issue_gate(
+    number: int = 7, condition: Literal["completed", "closed"] = "completed"
+) -> ops.IssueDependency:
     """A gate on an issue."""
-    return ops.IssueDependency(resource=resource(number), condition=condition)  # type: ignore[arg-type]
+    return ops.IssueDependency(resource=resource(number), condition=condition)
 
 
 def merge_gate(number: int = 81) -> ops.PullRequestDependency:
@@ -187,6 +197,7 @@ def request(
     """A request with the fingerprint of what it says."""
     return wire.REQUEST_TYPES[kind](
         id=request_id,
+        # A request of the kind takes these; types cannot follow the look-up by name.
         parameters=parameters,  # type: ignore[arg-type]
         fingerprint=identities.fingerprint(actor, kind, parameters),
     )
@@ -244,10 +255,10 @@ def resealed(one: wire.QueueCommit, **changes: Any) -> wire.QueueCommit:
     return structs.replace(made, request=found)
 
 
-def refused(action: Callable[[], object]) -> CallboardError:
+def refused(action: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> CallboardError:
     """The refusal that the action must end in; it tells a code, what it found, and a way on."""
     with pytest.raises(CallboardError) as caught:
-        action()
+        action(*args, **kwargs)
     error = caught.value
     assert error.code
     assert error.message

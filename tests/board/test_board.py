@@ -13,7 +13,7 @@ from callboard.board.execution.principal import make_principal
 from callboard.board.publishing.plan import Plan, parse_plan
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import fingerprint, git, head
+from tests.board.execution.repositories import fingerprint, git, head, worker_repository
 
 RECIPE = 'command = ["true"]\n'
 
@@ -21,12 +21,7 @@ RECIPE = 'command = ["true"]\n'
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A repository with one worker recipe."""
-    folder = tmp_path / "repository"
-    (folder / ".callboard" / "workers").mkdir(parents=True)
-    (folder / ".callboard" / "workers" / "default.toml").write_text(RECIPE)
-    git("init", "-q", "-b", "main", cwd=folder)
-    commit(folder)
-    return folder
+    return worker_repository(tmp_path / "repository", RECIPE)
 
 
 @pytest.fixture

@@ -73,11 +73,6 @@ def predecessors_of(work: Doc) -> list[str]:
     return [edge["work_id"] for edge in work["depends_on"] if edge["kind"] == "work"]
 
 
-def pool_of_claim(tables: Doc, claim: Doc) -> str:
-    """The pool a Claim counts in."""
-    return str(tables["works"][claim["work_id"]]["pool"])
-
-
 def claims_of(tables: Doc, dispatch_id: str) -> list[Doc]:
     """Every Claim of a worker group."""
     return [c for c in tables["claims"].values() if c["dispatch_id"] == dispatch_id]

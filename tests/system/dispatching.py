@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from callboard.board.board import Board, Folders
-from callboard.board.execution.runner import RunEvent
+from callboard.board.execution.run_events import RunEvent
 from callboard.board.publishing.plan import parse_plan
 from callboard.errors import CallboardError
 

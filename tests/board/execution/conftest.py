@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from callboard.board.execution import members
 from callboard.board.execution.git import Git
 from callboard.board.execution.identity import ProcessIdentity, of, state
+from callboard.board.execution.registry import new_run_id
 from callboard.board.execution.workspace import Workspace, create
 from tests.board.execution import repositories
 from tests.board.execution.waiting import until
@@ -40,9 +42,22 @@ def ending() -> Iterator[Callable[[int], ProcessIdentity]]:
 
     yield note
     for identity in known:
-        if state(identity) == "alive":
-            os.kill(identity.pid, signal.SIGKILL)
-            until(lambda identity=identity: state(identity) == "dead")  # type: ignore[misc]
+        _end(identity)
+
+
+def _end(identity: ProcessIdentity) -> None:
+    if state(identity) == "alive":
+        os.kill(identity.pid, signal.SIGKILL)
+        until(lambda: state(identity) == "dead")
+
+
+@pytest.fixture
+def run_id() -> Iterator[str]:
+    """A run id of which nothing is left alive when the test ends."""
+    run_id = new_run_id()
+    yield run_id
+    for facts in members.marked(run_id, members.everyone()):
+        members.send(facts, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -12,23 +12,31 @@ from pathlib import Path
 
 from callboard.board.execution.identity import current
 from callboard.board.execution.registry import RunRegistry
+from callboard.board.execution.registry_rows import WorkerRun
 from callboard.errors import CallboardError
+
+
+def prepare(
+    registry: RunRegistry, sender: str, dispatch_id: str = "d_1", run_id: str | None = None
+) -> WorkerRun:
+    """A prepared run of the dispatch."""
+    return registry.prepare(
+        repository="r",
+        dispatch_id=dispatch_id,
+        sender_run_id=sender,
+        workflow=".callboard/workers/w.toml",
+        ref="a" * 40,
+        workspace=Path("/runs/1"),
+        now_ms=10,
+        run_id=run_id,
+    )
 
 
 def answer(registry: RunRegistry, move: list[str], sender: str) -> object:
     kind, dispatch_id, run_id = move
     try:
         if kind == "prepare":
-            return registry.prepare(
-                repository="r",
-                dispatch_id=dispatch_id,
-                sender_run_id=sender,
-                workflow=".callboard/workers/w.toml",
-                ref="a" * 40,
-                workspace=Path("/w"),
-                now_ms=1,
-                run_id=run_id,
-            ).run_id
+            return prepare(registry, sender, dispatch_id, run_id).run_id
         if kind == "claim":
             return registry.claim_running(run_id, dispatch_id, current(), now_ms=2)
         if kind == "void":

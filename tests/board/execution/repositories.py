@@ -47,6 +47,16 @@ def repository(folder: Path, *, object_format: str = "sha1") -> Path:
     return folder
 
 
+def worker_repository(folder: Path, recipe: str) -> Path:
+    """A repository whose one commit holds the recipe of one worker, `default`."""
+    (folder / ".callboard" / "workers").mkdir(parents=True)
+    (folder / ".callboard" / "workers" / "default.toml").write_text(recipe)
+    git("init", "-q", "-b", "main", cwd=folder)
+    git("add", "-A", cwd=folder)
+    git("commit", "-q", "-m", "first", cwd=folder)
+    return folder
+
+
 def head(folder: Path) -> str:
     """The commit that HEAD names."""
     return git("rev-parse", "HEAD", cwd=folder)

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,20 +15,10 @@ from callboard.board.execution import members
 from callboard.board.execution.identity import ProcessIdentity, current, look, of, state
 from callboard.board.execution.members import RUN_MARK
 from callboard.board.execution.orphans import stop_orphans
-from callboard.board.execution.registry import new_run_id
 from callboard.errors import CallboardError
 from tests.board.execution.waiting import until
 
 Ending = Callable[[int], ProcessIdentity]
-
-
-@pytest.fixture
-def run_id() -> Iterator[str]:
-    """A run id of which nothing is left alive when the test ends."""
-    run_id = new_run_id()
-    yield run_id
-    for facts in members.marked(run_id, members.everyone()):
-        members.send(facts, signal.SIGKILL)
 
 
 def start(script: str, run_id: str, folder: Path) -> tuple[subprocess.Popen[bytes], list[int]]:

@@ -21,21 +21,11 @@ from callboard.board.execution import members
 from callboard.board.execution.identity import ProcessIdentity, look, of, state
 from callboard.board.execution.members import RUN_MARK
 from callboard.board.execution.processes import Command, Outcome, hold
-from callboard.board.execution.registry import new_run_id
 from callboard.errors import CallboardError
 from tests.board.execution import supervisor
 from tests.board.execution.waiting import until
 
 Ending = Callable[[int], ProcessIdentity]
-
-
-@pytest.fixture
-def run_id() -> Iterator[str]:
-    """A run id of which nothing is left alive when the test ends."""
-    run_id = new_run_id()
-    yield run_id
-    for facts in members.marked(run_id, members.everyone()):
-        members.send(facts, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -280,7 +270,8 @@ def test_what_a_leader_leaves_behind_is_ended_or_named(
     facts = look(escaped)
     assert facts is not None
     assert survivor.started == facts.started
-    assert set(outcome.document()["survivors"][0]) == {"pid", "started", "command"}  # type: ignore[index]
+    assert set(survivor.document()) == {"pid", "started", "command"}
+    assert outcome.document()["survivors"] == [survivor.document()]
 
 
 def test_a_stopped_member_of_the_group_does_not_outlive_it(place: Path, run_id: str) -> None:
@@ -326,8 +317,7 @@ def test_descriptors_are_given_back(place: Path, run_id: str) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for number in range(5):
         asked = command(place, "true")
-        logs = {"stdout": place / f"out{number}", "stderr": place / f"err{number}"}
-        run(replace(asked, **logs), run_id)  # type: ignore[arg-type]
+        run(replace(asked, stdout=place / f"out{number}", stderr=place / f"err{number}"), run_id)
         with hold(
             replace(asked, stdout=place / f"o{number}", stderr=place / f"e{number}"), run_id=run_id
         ):

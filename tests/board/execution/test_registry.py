@@ -19,9 +19,9 @@ import pytest
 from callboard.board.execution.identity import current
 from callboard.board.execution.registry import RunRegistry, new_run_id
 from callboard.board.execution.registry_file import FILE_NAME
-from callboard.board.execution.registry_rows import WorkerRun
 from callboard.errors import CallboardError
 from tests.board.execution import racer
+from tests.board.execution.racer import prepare
 
 PROCESSES = 8
 
@@ -41,18 +41,6 @@ def registry(folder: Path) -> Iterator[RunRegistry]:
 @pytest.fixture
 def sender(registry: RunRegistry) -> str:
     return registry.register_dispatcher(current(), now_ms=1)
-
-
-def prepare(registry: RunRegistry, sender: str, dispatch_id: str = "d_1") -> WorkerRun:
-    return registry.prepare(
-        repository="r",
-        dispatch_id=dispatch_id,
-        sender_run_id=sender,
-        workflow=".callboard/workers/w.toml",
-        ref="a" * 40,
-        workspace=Path("/runs/1"),
-        now_ms=10,
-    )
 
 
 def finish(registry: RunRegistry, run_id: str, conclusion: str = "success") -> str:

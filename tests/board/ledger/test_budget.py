@@ -78,7 +78,7 @@ def test_refresh_vectors(vectors: Path | None) -> None:
             if key in case
         }
         if "error" in case:
-            error = refused(lambda asked=given: refresh_budget(**asked))  # type: ignore[misc]
+            error = refused(refresh_budget, **given)
             assert error.code == case["error"], case["name"]
         else:
             assert refresh_budget(**given) == case["expected"], case["name"]
@@ -179,7 +179,7 @@ def test_the_watermark_is_met_to_the_byte() -> None:
             board.put(again)
             assert board.projection.ledger_bytes == board.projection.policy.limits.ledger_bytes
         else:
-            error = refused(lambda: board.put(again))  # noqa: B023
+            error = refused(board.put, again)
             assert (error.code, error.details["limit"]) == ("ledger_limit", "ledger_bytes")
 
 

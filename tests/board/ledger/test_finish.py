@@ -16,7 +16,7 @@ from callboard.board.protocol.commit import FinishParameters
 from callboard.board.protocol.policy import Retry
 from tests.board import building as make
 from tests.board.boards import Board
-from tests.board.building import refused, work
+from tests.board.building import Outcome, refused, work
 
 
 def bound(attempts: int = 3) -> Board:
@@ -36,11 +36,11 @@ def bound(attempts: int = 3) -> Board:
     return board
 
 
-def asked(board: Board, outcome: str = "completed", handle: str = "h1") -> FinishParameters:
+def asked(board: Board, outcome: Outcome = "completed", handle: str = "h1") -> FinishParameters:
     return FinishParameters(
         dispatch_id=board.group("a").assignment.dispatch_id,
         claim_handle=handle,
-        outcome=outcome,  # type: ignore[arg-type]
+        outcome=outcome,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from callboard.board.protocol import operations as ops
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.bootstrap import propose_policy
 from callboard.board.publishing.config import read_settings
-from callboard.board.publishing.intents import DispatchNext, Submit
+from callboard.board.publishing.intents import DispatchNext, Intent, Submit
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.publisher import Accepted, Publisher
 from callboard.board.publishing.recipe import parse_recipe
@@ -27,6 +28,7 @@ from callboard.board.storage.memory import MemoryStore
 from callboard.board.storage.repository import Repository
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
+from tests.board.building import Outcome, Role
 from tests.board.outputs import scene
 
 NAME = "local/user"
@@ -74,8 +76,8 @@ class Board:
         (self.dispatch_id,) = self.projection.dispatches
         self.assignment = self.projection.dispatches[self.dispatch_id].assignment
 
-    def actor(self, role: str, **extra: str | int) -> ops.Actor:
-        return ops.Actor(role=role, principal="7", repository=NAME, **extra)  # type: ignore[arg-type]
+    def actor(self, role: Role, **run: Any) -> ops.Actor:
+        return ops.Actor(role=role, principal="7", repository=NAME, **run)
 
     def worker(self) -> ops.Actor:
         return self.actor(
@@ -86,8 +88,8 @@ class Board:
             dispatch_id=self.dispatch_id,
         )
 
-    def publish(self, intent: object) -> Accepted:
-        answer = self.publisher.publish(intent)  # type: ignore[arg-type]
+    def publish(self, intent: Intent) -> Accepted:
+        answer = self.publisher.publish(intent)
         assert isinstance(answer, Accepted), answer
         return answer
 
@@ -120,10 +122,8 @@ class Board:
             run_id=run_id,
         )
 
-    def finish(self, handle: str, outcome: str) -> None:
-        self.publish(
-            lifecycle.finish(self.dispatch_id, handle, outcome, self.worker())  # type: ignore[arg-type]
-        )
+    def finish(self, handle: str, outcome: Outcome) -> None:
+        self.publish(lifecycle.finish(self.dispatch_id, handle, outcome, self.worker()))
 
 
 @pytest.fixture

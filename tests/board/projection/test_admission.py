@@ -365,7 +365,7 @@ def test_a_worker_s_children_inherit_and_hang_on_an_open_delivery() -> None:
     board.finish("a")
     for wrong in ({"priority": 1}, {"pool": "default", "account": "team"}):
         node = work("b", after=["a"], **({"priority": 2} | wrong))
-        assert refused(lambda: board.submit([node], actor)).code == "inheritance_violated"  # noqa: B023
+        assert refused(board.submit, [node], actor).code == "inheritance_violated"
     board.submit([child, work("c", priority=5)], actor)
     board.verify("a")
     assert refused(lambda: board.submit([work("d", priority=2)], actor)).code == (
@@ -421,7 +421,7 @@ def test_a_replacement_may_wait_longer_but_not_move() -> None:
     remedy = replacement(board)
     for wrong in ({"priority": 2}, {"graph": "h", "account": "team"}):
         node = work("a2", replacement_of=remedy, **wrong)
-        assert refused(lambda: board.submit([node])).code in (  # noqa: B023
+        assert refused(board.submit, [node]).code in (
             "replacement_invalid",
             "fairness_key_unknown",
         )

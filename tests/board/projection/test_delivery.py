@@ -11,6 +11,7 @@ from msgspec import UNSET, structs
 
 from callboard import canonical
 from callboard.board.protocol import policy as records
+from callboard.board.publishing.lifecycle import EvidenceKind
 from callboard.errors import CallboardError
 from tests.board import building as make
 from tests.board.boards import Board
@@ -115,7 +116,7 @@ def test_a_failure_needs_the_end_of_the_exact_run() -> None:
         {"ref": "b" * 40},
     ):
         evidence = structs.replace(board.evidence(group, "terminal_run", attempts=5), **changes)
-        error = refused(lambda proof=evidence: board.fail_delivery("a", evidence=proof))  # type: ignore[misc]
+        error = refused(board.fail_delivery, "a", evidence=evidence)
         assert error.code == "evidence_invalid", changes
     assert board.work("a").barrier == "pending"
 
@@ -131,7 +132,7 @@ def test_delivery_evidence_names_the_bound_run_or_none() -> None:
 
 
 @pytest.mark.parametrize("kind", ["prelaunch", "nonlaunch", "terminal_run", "reconciliation"])
-def test_only_delivery_evidence_verifies(kind: str) -> None:
+def test_only_delivery_evidence_verifies(kind: EvidenceKind) -> None:
     board = completed()
     evidence = board.evidence(board.group("a"), kind)
     assert refused(lambda: board.verify("a", evidence=evidence)).code == "evidence_invalid"
@@ -145,7 +146,7 @@ def test_a_decision_names_the_completion_it_is_about(field: str) -> None:
     board.complete("b")
     other = getattr(board.result("b"), field)
     for decide in (board.verify, board.fail_delivery):
-        error = refused(lambda say=decide: say("a", **{field: other}))  # type: ignore[misc]
+        error = refused(decide, "a", **{field: other})
         assert error.code == "claim_mismatch"
 
 
@@ -260,6 +261,6 @@ def test_decisions_come_from_a_reconciler_only() -> None:
         make.ADMINISTRATOR,
         board.worker(board.group("a")),
     ):
-        error = refused(lambda who=actor: board.say("result", [board.result("a")], who))  # type: ignore[misc]
+        error = refused(board.say, "result", [board.result("a")], actor)
         assert error.code == "role_forbidden"
     board.say("result", [board.result("a")], RECONCILER)

@@ -257,7 +257,7 @@ def test_a_late_finish_meets_a_closed_claim() -> None:
         claim_id=claim.claim_id,
         dispatch_id=claim.dispatch_id,
         claim_handle="h1",
-        run_id=board.worker(group).run_id,  # type: ignore[arg-type]
+        run_id=board.run(group).run_id,
         run_attempt=1,
     )
     board.cancel_claim("a")

@@ -11,12 +11,13 @@ from msgspec import UNSET, structs
 from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
+from callboard.board.publishing.lifecycle import EvidenceKind
 from tests.board import building as make
 from tests.board.boards import Board
-from tests.board.building import RECONCILER, SENDER, refused, work
+from tests.board.building import RECONCILER, SENDER, Phase, refused, work
 
 PHASES = ("reserved", "started", "bound", "uncertain", "unresolved", "rejected", "released")
-STEPS = ("started", "bound", "rejected", "uncertain", "unresolved")
+STEPS: tuple[Phase, ...] = ("started", "bound", "rejected", "uncertain", "unresolved")
 
 FOLLOWS = {
     "reserved": {"started"},
@@ -28,7 +29,7 @@ FOLLOWS = {
     "released": set[str](),
 }
 
-PROOFS = {
+PROOFS: dict[str, tuple[EvidenceKind, set[str]]] = {
     "reserved": ("prelaunch", {"trusted_publisher"}),
     "started": ("nonlaunch", {"trusted_publisher", "host_api", "github_api"}),
     "uncertain": ("nonlaunch", {"trusted_publisher", "host_api", "github_api"}),
@@ -42,7 +43,7 @@ KINDS = ("prelaunch", "nonlaunch", "terminal_run", "delivery", "reconciliation")
 SOURCES = ("trusted_publisher", "github_api", "trusted_activation", "verified_receipts", "host_api")
 
 
-def step(board: Board, state: str) -> None:
+def step(board: Board, state: Phase) -> None:
     group = board.group("a")
     fields: dict[str, Callable[[], dict[str, Any]]] = {
         "started": lambda: {"sender": SENDER, "credential_principal": "7"},
@@ -55,7 +56,7 @@ def step(board: Board, state: str) -> None:
     board.dispatch(group, state, actor, **fields[state]())
 
 
-WAYS = {
+WAYS: dict[str, tuple[Phase, ...]] = {
     "reserved": (),
     "started": ("started",),
     "bound": ("started", "bound"),
@@ -93,7 +94,7 @@ def test_only_the_drawn_steps_follow_a_phase(phase: str) -> None:
             assert board.group("a").state == state
             assert board.group("a").lifecycle_writes == len(WAYS[phase]) + 1
             continue
-        error = refused(lambda: step(board, state))  # noqa: B023
+        error = refused(step, board, state)
         expected = "dispatch_released" if phase == "released" else "dispatch_state_invalid"
         assert error.code == expected, (phase, state)
         assert board.document() == before
@@ -103,7 +104,7 @@ def test_only_the_drawn_steps_follow_a_phase(phase: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("phase", list(PROOFS))
 def test_only_the_right_proof_from_the_right_source_frees_a_group(
-    phase: str, kind: str, source: str
+    phase: str, kind: EvidenceKind, source: str
 ) -> None:
     board = at(phase)
     group = board.group("a")
@@ -302,7 +303,7 @@ def test_the_named_credential_owns_the_run() -> None:
         ("rejected", {}),
     ],
 )
-def test_a_step_carries_its_own_fields_only(state: str, fields: dict[str, Any]) -> None:
+def test_a_step_carries_its_own_fields_only(state: Phase, fields: dict[str, Any]) -> None:
     board = at("reserved" if state == "started" else "started")
     group = board.group("a")
     given = fields | ({"run": board.run(group)} if "run" in fields or state == "bound" else {})

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import DispatchNextParameters, FinishParameters
 from tests.board import building as make
 from tests.board.boards import Board
-from tests.board.building import refused, work
+from tests.board.building import Phase, refused, work
 
 
 def pair() -> Board:
@@ -69,14 +70,15 @@ def test_a_worker_binds_its_own_run_and_records_nothing_else() -> None:
     first, second = board.start("a"), board.start("b")
     worker = board.worker(first)
     run = board.run(first)
-    for group, state, fields in (
+    steps: tuple[tuple[DispatchState, Phase, dict[str, Any]], ...] = (
         (first, "uncertain", {"reason": "lost"}),
         (first, "rejected", {"evidence": board.evidence(first, "nonlaunch")}),
-    ):
-        error = refused(lambda g=group, s=state, f=fields: board.dispatch(g, s, worker, **f))  # type: ignore[misc]
+    )
+    for group, state, fields in steps:
+        error = refused(board.dispatch, group, state, worker, **fields)
         assert error.code == "role_forbidden"
     for group, other in ((second, board.run(second)), (first, board.run(first, "5"))):
-        error = refused(lambda g=group, r=other: board.dispatch(g, "bound", worker, run=r))  # type: ignore[misc]
+        error = refused(board.dispatch, group, "bound", worker, run=other)
         assert error.code == "run_binding_conflict"
     board.dispatch(first, "bound", worker, run=run)
     assert board.group("a").run == run
@@ -90,7 +92,7 @@ def test_a_sibling_lends_no_authority() -> None:
     child = work("a-child")
     for handle in ("h2", "h9", None):
         actor = board.worker(group, handle)
-        error = refused(lambda who=actor: board.submit([child], who))  # type: ignore[misc]
+        error = refused(board.submit, [child], actor)
         assert error.code == "claim_scope_invalid", handle
     board.submit([child], board.worker(group, "h1"))
     board.verify("a")
@@ -140,9 +142,7 @@ def test_a_worker_speaks_for_the_member_it_names() -> None:
     )
     for handle in ("h1", "h3"):
         actor = board.worker(group, handle)
-        error = refused(
-            lambda who=actor: board.say("finish", [done], who, parameters=parameters)  # type: ignore[misc]
-        )
+        error = refused(board.say, "finish", [done], actor, parameters=parameters)
         assert error.code == "claim_scope_invalid"
     board.say("finish", [done], board.worker(group, None), parameters=parameters)
     assert board.work("b").state == "completed"

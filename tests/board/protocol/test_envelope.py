@@ -179,7 +179,7 @@ def test_non_ascii_identities_are_bounded_in_bytes_on_both_ways() -> None:
     assert read_line(make.line_of(fits)[:-1])[0] == fits
     for field, text in (("id", "\u00e9" * 128 + "x"), ("policy_epoch", "\U0001f680" * 65)):
         beyond = structs.replace(fits, **{field: text})
-        error = refused(lambda one=beyond: read_line(make.line_of(one)[:-1]))  # type: ignore[misc]
+        error = refused(read_line, make.line_of(beyond)[:-1])
         assert error.code == "record_invalid"
         assert json.dumps(error.details).count(f'"/{field}"') == 1
 
@@ -231,7 +231,7 @@ def test_a_key_that_stands_twice_is_refused_wherever_it_is() -> None:
     ):
         first = text.index(f'"{key}":')
         doubled = text[:first] + spelled + '"x",' + text[first:]
-        assert refused(lambda line=doubled: read_line(line.encode())).code == "duplicate_key"  # type: ignore[misc]
+        assert refused(read_line, doubled.encode()).code == "duplicate_key"
 
 
 # --- the envelope on its own --------------------------------------------------------------------

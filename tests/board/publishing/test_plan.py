@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from callboard.board.protocol import identities
 from callboard.board.protocol.contract import NO_WRITES
 from callboard.board.protocol.operations import Work, WorkDependency
+from callboard.board.publishing.compilation import compile_plan
 from callboard.board.publishing.plan import (
-    compile_plan,
     cycle_of,
     full_contract,
     in_order,

@@ -8,8 +8,9 @@ import pytest
 
 from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
+from callboard.board.protocol import commit as wire
 from callboard.board.publishing.intents import DispatchNext, Nothing
-from callboard.board.publishing.publisher import Accepted, Publisher
+from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted, Publisher
 from callboard.board.storage.memory import MemoryStore
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
@@ -50,13 +51,13 @@ class Racing:
             self.rival.ask(request_id=f"rival{self.left}")
             self._racing = False
 
-    def publisher(self, **settings: object) -> Publisher:
+    def publisher(self, patience_s: float = DEFAULT_PATIENCE_S) -> Publisher:
         return Publisher(
             self.store,
             FixedClock(START_MS),
             chance=random.Random(1),
             pause=lambda _seconds: None,
-            **settings,  # type: ignore[arg-type]
+            patience_s=patience_s,
         )
 
 
@@ -162,6 +163,9 @@ def test_a_damaged_ledger_stops_everything_until_it_is_mended() -> None:
         with pytest.raises(CallboardError) as caught:
             broken.refresh()
         assert (caught.value.code, caught.value.details["line"]) == ("ledger_invalid", 2)
-    intent = DispatchNext("g", board.actor("dispatcher"), None)  # type: ignore[arg-type]
+    parameters = wire.DispatchNextParameters(
+        pool="default", max_claims=1, max_dispatches=1, max_bytes=49_152
+    )
+    intent = DispatchNext("g", board.actor("dispatcher"), parameters)
     with pytest.raises(CallboardError, match="ledger_invalid"):
         broken.publish(intent)

@@ -32,7 +32,9 @@ def test_an_ambiguous_name_lists_what_it_can_mean(board: StagedBoard) -> None:
     with pytest.raises(CallboardError) as refusal:
         found(board, "a")
     assert refusal.value.code == "selector_ambiguous"
-    assert [one["graph_id"] for one in refusal.value.details["candidates"]] == ["g", "h"]  # type: ignore[attr-defined]
+    candidates = refusal.value.details["candidates"]
+    assert isinstance(candidates, list)
+    assert [one["graph_id"] for one in candidates] == ["g", "h"]
     assert found(board, "h:a") == board.work_id("a", "h")
 
 

@@ -109,7 +109,7 @@ def test_no_grant_is_a_receipt_with_its_reason(board: StagedBoard) -> None:
     view = board.view()
     asked = view.projection.requests["r2"].dispatch_parameters
     assert asked is not None
-    found = no_grant(view, asked, no_write(view, "g", outcome.reason, outcome.details))
+    found = no_grant(asked, no_write(view, "g", outcome.reason, outcome.details))
     assert found["grant_status"] == "nothing_granted"
     assert found["status"] == found["limiting_reason"] == "no_work"
     assert found["commit_id"] is None

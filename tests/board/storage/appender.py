@@ -13,8 +13,7 @@ from pathlib import Path
 from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.ambient import ROOT
 
 
 def start(path: Path, name: str, count: int, branch: str = "work-queue") -> subprocess.Popen[str]:

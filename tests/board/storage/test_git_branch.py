@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from callboard.board.storage.git import GitStore
-from callboard.board.storage.store import LedgerTip, LostRace
+from callboard.board.storage.store import Appended, LedgerTip, LostRace
 from callboard.errors import CallboardError
 from tests.board.storage.contract import ONE, TWO, appended
 from tests.board.storage.shapes import Git, Shape
@@ -172,3 +173,36 @@ def test_other_commits_of_the_same_bytes_and_of_more_are_taken(
     more = install(shape, git, {"work-queue.jsonl": ONE + TWO})
     assert store.read() == LedgerTip(more, ONE + TWO)
     assert appended(store, ONE).data == ONE + TWO + ONE
+
+
+def test_a_later_tip_read_during_an_append_is_not_forgotten(
+    shape: Shape, git: Git, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = opened(shape.path)
+    store, other = GitStore(repository), GitStore(opened(shape.path))
+    first = appended(store, ONE)
+    move = repository.move_ref
+
+    def move_and_look(*asked: Any) -> bool:
+        moved = move(*asked)
+        appended(other, ONE)
+        assert store.read().data == ONE + TWO + ONE
+        return moved
+
+    monkeypatch.setattr(repository, "move_ref", move_and_look)
+    mine = store.append(first, TWO, message="x")
+    assert isinstance(mine, Appended)
+    later = other.read()
+    assert mine.tip.revision is not None
+    git(shape.path, "update-ref", REF, mine.tip.revision)
+    refused_as_replaced(store, later, mine.tip.revision)
+
+
+@pytest.mark.parametrize("name", ["refs/heads/work-queue", "refs/tags/x", "refs/"])
+def test_a_full_ref_name_is_no_branch(name: str, shape: Shape, opened: Open) -> None:
+    with pytest.raises(CallboardError) as refused:
+        GitStore(opened(shape.path), name)
+    assert refused.value.code == "queue_branch_refused"
+    assert refused.value.details == {"branch": name}
+    assert name in refused.value.message
+    assert "work-queue" in refused.value.hint or "such as" in refused.value.hint

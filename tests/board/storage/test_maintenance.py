@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended
 from callboard.errors import CallboardError
+from tests.board.execution.waiting import until
 from tests.board.storage import appender
 from tests.board.storage.contract import ONE, TWO, appended
 from tests.board.storage.shapes import Git, Shape
@@ -211,10 +211,7 @@ def test_a_writer_whose_lock_was_deleted_is_not_taken_for_dead(
 
     def before_the_rename() -> None:
         linked.set()
-        deadline, pause = time.monotonic() + 60, threading.Event()
-        while len(list(folder.glob("*.pending"))) < 2:
-            assert time.monotonic() < deadline
-            pause.wait(0.001)
+        until(lambda: len(list(folder.glob("*.pending"))) >= 2, timeout_s=60)
 
     with struck(monkeypatch, [(os, "rename")], 1, before_the_rename):
         assert first.move_ref(REF, None, first_new) is True

@@ -7,6 +7,7 @@ import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec
 
 import pytest
 
@@ -15,11 +16,12 @@ from callboard.errors import CallboardError
 from tests.board.storage.shapes import SHAPES, Git, Shape
 
 Open = Callable[[Path], Repository]
+P = ParamSpec("P")
 
 
-def _code(act: Callable[[], object]) -> str:
+def _code(act: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> str:
     with pytest.raises(CallboardError) as refused:
-        act()
+        act(*args, **kwargs)
     assert refused.value.hint
     return refused.value.code
 
@@ -91,7 +93,7 @@ def test_no_repository_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "circle").symlink_to("circle")
     for name in ("empty", "gone", "file", "circle", "a\0b"):
-        assert _code(lambda name=name: Repository.discover(tmp_path / name)) == "repository_missing"  # type: ignore[misc]
+        assert _code(Repository.discover, tmp_path / name) == "repository_missing"
 
 
 def test_a_broken_repository_is_told(shape: Shape, tmp_path: Path) -> None:
@@ -403,7 +405,7 @@ def test_files_of_a_commit(
     assert _code(lambda: repository.read_file(head, folder, 9)) == "file_not_regular"
     assert _code(lambda: repository.read_file(head, f"{folder}/link.toml", 9)) == "file_not_regular"
     for path in ("../README", "/README", "", "a//b", "./README", "README/", "a\0"):
-        assert _code(lambda path=path: repository.read_file(head, path, 9)) == "path_invalid"  # type: ignore[misc]
+        assert _code(repository.read_file, head, path, 9) == "path_invalid"
     info = repository.commit_info(head)
     assert info.tree == git(shape.path, "rev-parse", "HEAD^{tree}")
     assert list(info.parents) == [git(shape.path, "rev-parse", "HEAD^")]
@@ -441,9 +443,7 @@ def test_blobs_are_written_as_git_names_them(
         assert repository.read_blob(oid, len(data)) == data
         assert git(shape.path, "cat-file", "-s", oid) == str(len(data))
         if data:
-            assert _code(lambda oid=oid, data=data: repository.read_blob(oid, len(data) - 1)) == (  # type: ignore[misc]
-                "resource_limit"
-            )
+            assert _code(repository.read_blob, oid, len(data) - 1) == "resource_limit"
     assert not list(shape.git_dir.rglob("tmp_obj_*"))
     git(shape.path, "fsck", "--strict")
 

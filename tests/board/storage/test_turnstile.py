@@ -10,13 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from callboard.board.storage import turnstile
 from callboard.board.storage.turnstile import Turnstile
+from tests.board.execution.waiting import until
 
 HOLDER = """
 import sys
@@ -49,7 +49,12 @@ def test_one_at_a_time_and_everybody_in_the_end(tmp_path: Path) -> None:
     assert sorted(order) == sorted(list(range(4)) * 20)
 
 
-def test_a_dead_holder_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_dead_holder_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(_pause: threading.Event, _timeout: float) -> bool:
+        raise AssertionError("waited for a dead holder")
+
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -59,9 +64,10 @@ def test_a_dead_holder_keeps_nobody_waiting(tmp_path: Path) -> None:
         assert holder.stdout.readline() == b"held\n"
         holder.kill()
         holder.wait()
-        began = time.monotonic()
-        with Turnstile(tmp_path, "board").turn(30.0):
-            assert time.monotonic() - began < 4.0
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Event, "wait", wait)
+            with Turnstile(tmp_path, "board").turn(30.0):
+                assert not _free(tmp_path, "*.lock")
 
 
 def test_who_gets_no_turn_goes_ahead(tmp_path: Path) -> None:
@@ -92,7 +98,7 @@ def test_who_comes_back_finds_the_one_who_waited_before_him(tmp_path: Path) -> N
     waiting = threading.Thread(target=wait_for_one)
     with turns.turn(1.0):
         waiting.start()
-        _until(lambda: not _free(tmp_path, "*.queue"))
+        until(lambda: not _free(tmp_path, "*.queue"), timeout_s=60)
     with turns.turn(30.0):
         order.append("came back")
     waiting.join()
@@ -166,11 +172,20 @@ def test_a_folder_deleted_meanwhile_stops_nobody(tmp_path: Path) -> None:
 def test_nobody_waits_longer_than_the_longest_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turnstile, "LONGEST_WAIT_S", 0.05)
+    now = began = time.monotonic()
+
+    def wait(_pause: threading.Event, timeout: float) -> bool:
+        nonlocal now
+        now += timeout
+        return False
+
     turns = Turnstile(tmp_path, "board")
-    began = time.monotonic()
-    with turns.turn(1.0), turns.turn(3600.0):
-        assert 0.05 <= time.monotonic() - began < 30.0
+    with turns.turn(1.0), monkeypatch.context() as patch:
+        patch.setattr(threading.Event, "wait", wait)
+        patch.setattr(time, "monotonic", lambda: now)
+        with turns.turn(3600.0):
+            waited = now - began
+    assert turnstile.LONGEST_WAIT_S <= waited < turnstile.LONGEST_WAIT_S + 0.1
 
 
 def _free(folder: Path, name: str) -> bool:
@@ -181,10 +196,3 @@ def _free(folder: Path, name: str) -> bool:
         except BlockingIOError:
             return False
         return True
-
-
-def _until(met: Callable[[], bool]) -> None:
-    deadline, pause = time.monotonic() + 60, threading.Event()
-    while not met():
-        assert time.monotonic() < deadline
-        pause.wait(0.001)

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from callboard.board.execution.principal import make_principal
 from callboard.surfaces.cli.main import root
 from tests.ambient import ROOT
-from tests.board.execution.repositories import git, head
+from tests.board.execution.repositories import git, worker_repository
 
 PLAN = """\
 graph: sdk
@@ -146,13 +146,7 @@ def shell(person: Person, *words: str) -> Answer:
 @pytest.fixture
 def person(tmp_path: Path) -> Person:
     """A person with an identity, in a repository with one worker recipe."""
-    folder = tmp_path / "repository"
-    (folder / ".callboard" / "workers").mkdir(parents=True)
-    (folder / ".callboard" / "workers" / "default.toml").write_text(RECIPE)
-    git("init", "-q", "-b", "main", cwd=folder)
-    git("add", "-A", cwd=folder)
-    git("commit", "-q", "-m", "first", cwd=folder)
-    assert head(folder)
+    folder = worker_repository(tmp_path / "repository", RECIPE)
     make_principal(tmp_path / "config")
     return Person(folder, tmp_path / "config", tmp_path / "state")
 

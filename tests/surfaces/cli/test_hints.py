@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from callboard.surfaces.cli.chosen import BOARD_VERBS, Chosen
-from callboard.surfaces.cli.main import _VERBS
 from callboard.surfaces.cli.render import with_hints
+from callboard.surfaces.cli.verbs import VERBS
 from tests.board.execution.repositories import git
 from tests.surfaces.cli.conftest import PLAN, RECIPE, Person
 
@@ -21,7 +21,7 @@ def hints(text: str) -> list[str]:
 
 
 def test_the_verbs_that_act_on_a_board_are_known() -> None:
-    assert set(BOARD_VERBS) == set(_VERBS) - {"worker"}
+    assert set(BOARD_VERBS) == set(VERBS) - {"worker"}
 
 
 @pytest.mark.parametrize(

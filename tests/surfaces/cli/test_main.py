@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -15,7 +15,9 @@ import pytest
 from callboard import __version__
 from callboard.errors import CallboardError
 from callboard.surfaces.cli import render
-from callboard.surfaces.cli.main import _VERBS, FAULT, root
+from callboard.surfaces.cli.endings import FAULT
+from callboard.surfaces.cli.main import root
+from callboard.surfaces.cli.verbs import VERBS
 from tests.ambient import ROOT
 from tests.surfaces.cli.conftest import PLAN, Person
 
@@ -53,17 +55,7 @@ def test_the_version_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines() == [f"callboard {__version__}", "[]"]
 
 
-def test_the_version_comes_quickly(person: Person) -> None:
-    taken = []
-    for _try in range(5):
-        before = time.perf_counter()
-        assert start(person, "--version").communicate(timeout=30)[0]
-        taken.append(time.perf_counter() - before)
-    # The bound is 150 ms on a quiet machine; a test machine is not, so the best try counts.
-    assert min(taken) < 0.3
-
-
-@pytest.mark.parametrize("name", _VERBS)
+@pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_help_and_takes_json(name: str) -> None:
     command = root.get_command(click.Context(root), name)
     assert command is not None
@@ -159,9 +151,9 @@ def test_an_interrupted_program_still_gets_its_document(
 def test_an_interrupt_after_the_answer_adds_no_second_one(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def late(document: object) -> None:
+    def late(document: dict[str, Any]) -> None:
         write_json(document)
-        if "error" not in document:  # type: ignore[operator]
+        if "error" not in document:
             raise KeyboardInterrupt
 
     write_json = render.write_json

@@ -311,7 +311,7 @@ def test_a_board_ahead_of_this_machine_says_so(
     at_ms = person.ask("status")["evaluated_at_ms"]
     assert "ahead" not in person.done("status").stdout
     behind = FixedClock(at_ms - 3_600_000)
-    monkeypatch.setattr("callboard.surfaces.cli.status.SystemClock", lambda: behind)
+    monkeypatch.setattr("callboard.surfaces.cli.stamp.SystemClock", lambda: behind)
     lines = person.done("status").stdout.splitlines()
     (said,) = [line for line in lines if "ahead" in line]
     assert said.startswith("the board's time is 1 h 0 min ahead of this machine's")

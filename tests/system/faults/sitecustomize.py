@@ -101,6 +101,7 @@ class Finder(importlib.abc.MetaPathFinder):
             load(module)
             self._fault.install(module)
 
+        # As an assignment it would be one to a method, which the type checker refuses.
         setattr(loader, "exec_module", exec_module)  # noqa: B010
         return spec
 

@@ -85,7 +85,7 @@ def dispose(git: Git, workspace: Workspace, *, scratch: Path, discard_work: bool
             raise CallboardError(
                 "workspace_unsaved",
                 f"the workspace {str(workspace.folder)!r} {found.summary}",
-                "deliver them as a patch, copy them, or discard the workspace explicitly",
+                "it is kept; copy from it what you want, then remove it yourself",
                 found.document() | {"folder": str(workspace.folder)},
             )
     discard(workspace)

@@ -15,8 +15,6 @@ from callboard.board.execution.adoption import adopts
 from callboard.board.execution.identity import ProcessFacts
 from callboard.board.execution.members import Survivor
 
-_Key = tuple[int, int]
-
 
 class Family:
     """The processes of the run `run_id` whose leader is `leader_pid`.
@@ -24,7 +22,7 @@ class Family:
     `before` holds what `present_now` said before the leader was started.
     """
 
-    def __init__(self, leader_pid: int, run_id: str, before: frozenset[_Key]) -> None:
+    def __init__(self, leader_pid: int, run_id: str, before: frozenset[tuple[int, int]]) -> None:
         self._leader_pid = leader_pid
         self._run_id = run_id
         self._before = before
@@ -41,8 +39,8 @@ class Family:
         processes = members.everyone()
         gathered = members.gathered(self._leader_pid, processes)
         self._reap(gathered)
-        keys = {_key(facts) for facts in (*gathered, *tree)}
-        return members.living(facts for facts in processes if _key(facts) in keys)
+        keys = {facts.key for facts in (*gathered, *tree)}
+        return members.living(facts for facts in processes if facts.key in keys)
 
     def send(self, processes: list[ProcessFacts], number: signal.Signals) -> None:
         """Signal the group at once, so that nothing can fork away, then the others one by one."""
@@ -68,11 +66,10 @@ class Family:
         found += members.marked(self._run_id, processes)
         if adopts():
             ours = members.descendants(os.getpid(), processes)
-            new = [facts for facts in ours if _key(facts) not in self._before]
+            new = [facts for facts in ours if facts.key not in self._before]
             self._reap(new)
             found += new
-        distinct = {_key(facts): facts for facts in members.living(found)}
-        return tuple(members.named(facts) for _, facts in sorted(distinct.items()))
+        return members.survivors(found)
 
     def _reap(self, processes: list[ProcessFacts]) -> None:
         for facts in processes:
@@ -82,10 +79,6 @@ class Family:
                     os.waitpid(facts.pid, os.WNOHANG)
 
 
-def present_now() -> frozenset[_Key]:
+def present_now() -> frozenset[tuple[int, int]]:
     """The processes below this one at this moment, each as (pid, start)."""
-    return frozenset(_key(facts) for facts in members.descendants(os.getpid(), members.everyone()))
-
-
-def _key(facts: ProcessFacts) -> _Key:
-    return facts.pid, facts.started
+    return frozenset(facts.key for facts in members.descendants(os.getpid(), members.everyone()))

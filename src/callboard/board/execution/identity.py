@@ -43,6 +43,11 @@ class ProcessFacts:
     session: int
     ended: bool
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """What tells this process from all others of the same boot."""
+        return self.pid, self.started
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:

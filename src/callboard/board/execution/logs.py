@@ -10,7 +10,6 @@ import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,7 @@ class CappedLog:
     def __enter__(self) -> CappedLog:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()
 
     def write(self, data: bytes) -> None:

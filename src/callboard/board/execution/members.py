@@ -108,6 +108,12 @@ def named(facts: ProcessFacts) -> Survivor:
     return Survivor(facts.pid, facts.started, printable[:_COMMAND_CHARACTERS])
 
 
+def survivors(processes: Iterable[ProcessFacts]) -> tuple[Survivor, ...]:
+    """The living of `processes`, each once, by their numbers."""
+    distinct = {facts.key: facts for facts in living(processes)}
+    return tuple(named(facts) for _, facts in sorted(distinct.items()))
+
+
 def send(facts: ProcessFacts, number: signal.Signals) -> bool:
     """Send a signal to exactly this process; False where it has ended or may not be signalled."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):

@@ -69,10 +69,9 @@ def _stop(
     while left := _ours(run_id, worker):
         for facts in left:
             # KILL goes out again and again: a group that forks has new members every time.
-            key = (facts.pid, facts.started)
-            if number == signal.SIGKILL or key not in signalled:
+            if number == signal.SIGKILL or facts.key not in signalled:
                 members.send(facts, number)
-                signalled.add(key)
+                signalled.add(facts.key)
         if monotonic() >= deadline:
             break
         pause.wait(_LOOK_EVERY_S)
@@ -82,11 +81,7 @@ def _stop(
 def _ours(run_id: str, worker: ProcessIdentity) -> list[ProcessFacts]:
     """The living members of the recorded group or session, as far as they are proven ours."""
     processes = members.everyone()
-    gathered = [
-        facts
-        for facts in members.living(members.gathered(worker.pid, processes))
-        if facts.pid != os.getpid()
-    ]
+    gathered = _gathered(worker, processes)
     holder = look(worker.pid)
     if holder is not None:
         # The number is in use. By the recorded leader, even ended: then group and session are
@@ -106,16 +101,17 @@ def _survivors(run_id: str, worker: ProcessIdentity | None) -> tuple[Survivor, .
     found = members.marked(run_id, members.everyone())
     if worker is not None and worker.boot_id == current().boot_id:
         found += _ours(run_id, worker) + _ambiguous(worker)
-    distinct = {(facts.pid, facts.started): facts for facts in found}
-    return tuple(members.named(facts) for _, facts in sorted(distinct.items()))
+    return members.survivors(found)
 
 
 def _ambiguous(worker: ProcessIdentity) -> list[ProcessFacts]:
     """Members of a group of that number whose leader is gone: perhaps ours, so they are named."""
     if look(worker.pid) is not None:
         return []
-    return [
-        facts
-        for facts in members.living(members.gathered(worker.pid, members.everyone()))
-        if facts.pid != os.getpid()
-    ]
+    return _gathered(worker, members.everyone())
+
+
+def _gathered(worker: ProcessIdentity, processes: list[ProcessFacts]) -> list[ProcessFacts]:
+    """The living in the group or session of the leader's number, without this process."""
+    found = members.living(members.gathered(worker.pid, processes))
+    return [facts for facts in found if facts.pid != os.getpid()]

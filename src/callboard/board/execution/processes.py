@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Literal
 
 from callboard.board.execution import gate
@@ -183,12 +182,7 @@ class HeldProcess:
     def __enter__(self) -> HeldProcess:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.abandon()
 
     def abandon(self) -> None:
@@ -242,11 +236,13 @@ class HeldProcess:
         self._stdout.close()
         self._stderr.close()
         ended, reason = self._judge(cause, status, sent)
-        began_at_all = status is not None and ended != "start_failed"
+        if ended == "start_failed":
+            # It is the gate's own, and says nothing of the command.
+            status = None
         return Outcome(
             ended=ended,
-            exit_code=status if began_at_all and status is not None and status >= 0 else None,
-            signal=-status if began_at_all and status is not None and status < 0 else None,
+            exit_code=status if status is not None and status >= 0 else None,
+            signal=-status if status is not None and status < 0 else None,
             reason=reason,
             duration_ms=duration_ms,
             stdout=self._stdout.summary(),
@@ -255,7 +251,7 @@ class HeldProcess:
         )
 
     def _judge(self, cause: Cause, status: int | None, sent: bool) -> tuple[Ended, str | None]:
-        report = _read_some(self._report) or b""
+        report = _read_some(self._report.fileno()) or b""
         if not sent:
             return "start_failed", "invalid_argument"
         if report.startswith(b"GE"):
@@ -321,12 +317,11 @@ class HeldProcess:
         for key, _events in selector.select(max(0.0, wait_s)):
             if key.fileobj is self._stop_read:
                 stop = True
-            for pipe, log in self._pipes:
-                if key.fileobj is pipe:
-                    data = _read_some(pipe)
-                    if data == b"":
-                        selector.unregister(pipe)
-                    log.write(data or b"")
+            elif isinstance(key.data, CappedLog):
+                data = _read_some(key.fd)
+                if data == b"":
+                    selector.unregister(key.fileobj)
+                key.data.write(data or b"")
         return stop
 
     def _clear(self, selector: selectors.BaseSelector, tree: list[ProcessFacts]) -> None:
@@ -348,7 +343,7 @@ class HeldProcess:
         """Take what the pipes still hold; survivors may keep them open, so no end is awaited."""
         for pipe, log in self._pipes:
             drained_bytes = 0
-            while drained_bytes < _LAST_DRAIN_BYTES and (data := _read_some(pipe)):
+            while drained_bytes < _LAST_DRAIN_BYTES and (data := _read_some(pipe.fileno())):
                 log.write(data)
                 drained_bytes += len(data)
 
@@ -369,9 +364,9 @@ def _pipe(cleanup: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
     )
 
 
-def _read_some(pipe: IO[bytes]) -> bytes | None:
+def _read_some(descriptor: int) -> bytes | None:
     """What a non-blocking pipe holds: b"" at its end, None while it is empty."""
     try:
-        return os.read(pipe.fileno(), _CHUNK_BYTES)
+        return os.read(descriptor, _CHUNK_BYTES)
     except BlockingIOError:
         return None

@@ -27,7 +27,6 @@ LAUNCH_GRACE_MS = 60_000
 ORPHAN_GRACE_S = 2.0
 SUPERVISOR_LOST = "supervisor_lost"
 NOT_LAUNCHED = "not_launched"
-RUN_ENDED = "run_ended"
 OUT_OF_REACH = frozenset(
     {
         "grants_paused", "launch_unresolved", "lifecycle_limit", "process_unknown",
@@ -186,7 +185,8 @@ class Reconciler:
             self._site.publisher.publish(
                 lifecycle.bind(dispatch_id, run, self._site.actor("reconciler"))
             )
-        conclusion = row.conclusion or RUN_ENDED
+        # The registry's table holds one for every run that ended.
+        conclusion = str(row.conclusion)
         self._release(
             dispatch_id, Proof("terminal_run", "host_api", conclusion=conclusion), conclusion
         )

@@ -1,7 +1,7 @@
 """Whether what is posted could be run and delivered here, asked before it is admitted.
 
-Every node at fault is named in one refusal. A recipe is that
-of the commit which the policy pins, never a newer one.
+Every node at fault is named in one refusal. A recipe is that of the commit which the policy pins,
+never a newer one.
 """
 
 from __future__ import annotations

@@ -7,17 +7,15 @@ moment, the next `run` goes on from the board and the registry.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from callboard.board.execution.dispatcher import Dispatcher, Launch
 from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
+from callboard.board.execution.run_events import RunEvent, events_between, waiting
 from callboard.board.execution.site import Site
-from callboard.board.ledger.history import History
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
-from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import CEILINGS
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
@@ -29,19 +27,6 @@ POLL_S = 0.05
 IDLE_POLL_S = 0.25
 MAX_CLAIMS = 256
 MAX_LEFT = 100
-WAITING = "waiting"
-
-
-@dataclass(frozen=True, slots=True)
-class RunEvent:
-    """One recorded fact of interest: the commit's time, a kind, and JSON-ready details.
-
-    The kind `waiting` is no fact of the ledger: nothing runs, and the next retry is at `until_ms`.
-    """
-
-    at_ms: int
-    kind: str
-    details: dict[str, object]
 
 
 @dataclass(slots=True)
@@ -78,12 +63,8 @@ class DispatchAnswer:
 def dispatch(
     site: Site,
     environment: Mapping[str, str],
+    intent: DispatchNext,
     *,
-    pool: str,
-    max_claims: int,
-    max_dispatches: int,
-    max_bytes: int,
-    request_id: str,
     bind_wait_s: float = 10.0,
 ) -> DispatchAnswer:
     """Grant the next fair batch and launch its groups; waits a little until their runs are bound.
@@ -91,13 +72,10 @@ def dispatch(
     A repeated request id grants nothing new: groups of it that were never started are.
     """
     dispatcher = Dispatcher(site, environment)
-    outcome = _grant(site, pool, max_claims, max_dispatches, max_bytes, request_id)
+    outcome = site.publisher.publish(intent)
     if isinstance(outcome, Nothing):
         return DispatchAnswer(outcome, [])
-    projection = site.publisher.refresh().projection
-    groups = dict.fromkeys(
-        projection.claims[one].claim.dispatch_id for one in outcome.request.claims
-    )
+    groups = _granted(site.publisher.refresh().projection, outcome)
     launches = [dispatcher.launch(dispatch_id) for dispatch_id in groups]
     _await_binding(site, launches, bind_wait_s)
     return DispatchAnswer(outcome, launches)
@@ -114,13 +92,10 @@ def _await_binding(site: Site, launches: list[Launch], wait_s: float) -> None:
         pause.wait(POLL_S)
 
 
-def _grant(
-    site: Site, pool: str, max_claims: int, max_dispatches: int, max_bytes: int, request_id: str
-) -> Accepted | Nothing:
-    parameters = wire.DispatchNextParameters(
-        pool=pool, max_claims=max_claims, max_dispatches=max_dispatches, max_bytes=max_bytes
-    )
-    return site.publisher.publish(DispatchNext(request_id, site.actor("dispatcher"), parameters))
+def _granted(projection: Projection, outcome: Accepted) -> list[str]:
+    """The groups that a grant made, in its order."""
+    claims = projection.claims
+    return list(dict.fromkeys(claims[one].claim.dispatch_id for one in outcome.request.claims))
 
 
 class Runner:
@@ -146,6 +121,7 @@ class Runner:
         self._findings = Findings()
         self._summary = RunSummary()
         self._announced: tuple[str, int] | None = None
+        self._waits_at: str | None = None
         self._seen = len(site.publisher.refresh().spans)
 
     def run(self, *, until_idle: bool, stop: threading.Event) -> RunSummary:
@@ -189,20 +165,19 @@ class Runner:
         if free <= 0:
             return
         try:
-            outcome = _grant(
-                self._site,
-                pool,
-                MAX_CLAIMS,
-                free,
-                CEILINGS.assignment_bytes,
-                self._new_request_id(),
+            asked = wire.DispatchNextParameters(
+                pool=pool,
+                max_claims=MAX_CLAIMS,
+                max_dispatches=free,
+                max_bytes=CEILINGS.assignment_bytes,
+            )
+            actor = self._site.actor("dispatcher")
+            outcome = self._site.publisher.publish(
+                DispatchNext(self._new_request_id(), actor, asked)
             )
             if isinstance(outcome, Nothing):
                 return
-            claims = self._projection.claims
-            for dispatch_id in dict.fromkeys(
-                claims[one].claim.dispatch_id for one in outcome.request.claims
-            ):
+            for dispatch_id in _granted(self._projection, outcome):
                 self._dispatcher.launch(dispatch_id)
         except CallboardError as error:
             # Neither hinders other pools, or the end of what runs.
@@ -277,6 +252,9 @@ class Runner:
         if not pools:
             return
         now_ms = self._site.clock.now_ms()
+        if self._announced and self._waits_at == projection.tip and now_ms < self._announced[1]:
+            # As long as nothing is new, all Work need not be looked through again for the same.
+            return
         delayed = [
             state
             for state in projection.works.values()
@@ -286,75 +264,14 @@ class Runner:
             return
         first = min(delayed, key=lambda state: (state.retry_not_before, state.place))
         until_ms = first.retry_not_before
+        self._waits_at = projection.tip
         if self._announced == (first.work.work_id, until_ms):
             return
         self._announced = (first.work.work_id, until_ms)
-        details = {**_facts(first.work), "until_ms": until_ms, "others": len(delayed) - 1}
-        self._on_event(RunEvent(now_ms, WAITING, details))
+        self._on_event(waiting(now_ms, first.work, until_ms, len(delayed) - 1))
 
     def _count(self, kind: str) -> None:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
-
-
-def events_between(history: History, first: int, end: int) -> Iterator[RunEvent]:
-    """The facts recorded in the commits from ordinal `first` to before `end`, in order."""
-    for number in range(first, end):
-        commit = history.commit(number)
-        ended = {one.work_id for one in commit.operations if isinstance(one, ops.WorkCancellation)}
-        for operation in commit.operations:
-            event = _event(history.projection, operation, ended)
-            if event is not None:
-                kind, details = event
-                yield RunEvent(commit.at, kind, details)
-
-
-def _event(
-    projection: Projection, operation: ops.Operation, ended: set[str]
-) -> tuple[str, dict[str, object]] | None:
-    """The event of an operation; `ended` is the Work that the same commit ends for good."""
-    if isinstance(operation, ops.Release):
-        conclusion = operation.evidence.conclusion
-        found: dict[str, object] = {"dispatch_id": operation.dispatch_id}
-        return "released", found | (
-            {"conclusion": conclusion} if isinstance(conclusion, str) else {}
-        )
-    if isinstance(operation, ops.Dispatch):
-        return operation.state, {"dispatch_id": operation.dispatch_id}
-    kind = _WORK_EVENTS.get(type(operation))
-    work_id = getattr(operation, "work_id", None)
-    if kind is None or not isinstance(work_id, str):
-        return None
-    details = _facts(projection.works[work_id].work)
-    for name in ("claim_id", "dispatch_id", "reason"):
-        value = getattr(operation, name, None)
-        if isinstance(value, str):
-            details[name] = value
-    if isinstance(operation, ops.ClaimCancellation) and work_id not in ended:
-        details["retry_not_before"] = operation.retry_not_before
-    if isinstance(operation, ops.WorkCancellation):
-        details["attempts"] = projection.works[work_id].attempts
-    return kind, details
-
-
-def _facts(work: ops.Work) -> dict[str, object]:
-    return {
-        "work_id": work.work_id,
-        "node_key": work.node_key,
-        "graph_id": work.graph_id,
-        "fairness_key": work.fairness_key,
-        "priority": work.priority,
-    }
-
-
-_WORK_EVENTS: dict[type[Any], str] = {
-    ops.Work: "admitted",
-    ops.Claim: "granted",
-    ops.Completion: "completed",
-    ops.Result: "verified",
-    ops.DeliveryFailure: "delivery_failed",
-    ops.ClaimCancellation: "claim_cancelled",
-    ops.WorkCancellation: "work_cancelled",
-}
 
 
 def _left(site: Site, findings: Findings) -> list[dict[str, object]]:
@@ -364,7 +281,9 @@ def _left(site: Site, findings: Findings) -> list[dict[str, object]]:
     columns = Columns(View(history, site.publisher.decision_time(projection)))
     found: list[dict[str, object]] = []
     for work_id, state in projection.works.items():
-        if state.is_settled or len(found) >= MAX_LEFT:
+        if len(found) >= MAX_LEFT:
+            break
+        if state.is_settled:
             continue
         placed = columns.place(state)
         reason: str | None = placed.reason

@@ -12,6 +12,7 @@ from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.effects import apply_claim
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.protocol import operations as ops
+from callboard.board.protocol.policy import Reconciliation
 from callboard.board.protocol.scalars import is_github
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
@@ -39,8 +40,8 @@ class Settler:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._attempts: dict[str, int] = {}
-        self._pauses: dict[str, tuple[int, int]] = {}
+        # Work id -> how many attempts failed up to now, and when the last one did.
+        self._failed: dict[str, tuple[int, int]] = {}
 
     def settle(self, work_id: str) -> str:
         """One attempt at one pending delivery: `verified`, `failed`, `pending` or `decided`.
@@ -53,18 +54,19 @@ class Settler:
         if work.barrier != "pending":
             return "decided"
         now_ms = self._site.clock.now_ms()
-        since_ms, pause_ms = self._pauses.get(work_id, (now_ms, 0))
-        if 0 <= now_ms - since_ms < pause_ms:
-            return "pending"
+        attempts, failed_ms = self._failed.get(work_id, (0, 0))
+        if attempts:
+            pause_ms = _pause_ms(projection.pool(work.work.pool).reconciliation, attempts)
+            if 0 <= now_ms - failed_ms < pause_ms:
+                return "pending"
         claim = projection.claims[str(work.claim_id)]
         dispatch = projection.dispatches[claim.claim.dispatch_id]
         delivery = self._deliver(work, dispatch, claim.claim.handle)
         if delivery.verified:
             return self._record_result(work_id, delivery)
-        attempts = self._attempts[work_id] = self._attempts.get(work_id, 0) + 1
+        attempts += 1
+        self._failed[work_id] = attempts, now_ms
         bounds = projection.pool(work.work.pool).reconciliation
-        pause_ms = min(bounds.deadline_ms // bounds.max_attempts, 250 << attempts)
-        self._pauses[work_id] = now_ms, pause_ms
         waited_ms = now_ms - (work.completed_at or now_ms)
         exhausted = attempts >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
         if dispatch.released and dispatch.conclusion is not None and exhausted:
@@ -118,3 +120,8 @@ class Settler:
             lifecycle.fail_delivery(work_id, reason, proof, self._site.actor("reconciler"))
         )
         return "decided" if isinstance(answer, Nothing) else "failed"
+
+
+def _pause_ms(bounds: Reconciliation, attempts: int) -> int:
+    """How long to wait after that many attempts: twice as long each time, within the bounds."""
+    return min(bounds.deadline_ms // bounds.max_attempts, 250 << attempts)

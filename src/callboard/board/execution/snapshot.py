@@ -28,7 +28,6 @@ from callboard.errors import CallboardError
 
 _GITLINK = "160000"
 _SYMLINK = "120000"
-_ABSENT = "000000"
 _STEP_S = 900.0
 # More folders than these without rights are nobody's caches; the first of them is refused.
 _MAX_BLIND = 100
@@ -55,7 +54,6 @@ class Change:
     path: str
     old_mode: str
     new_mode: str
-    old_id: str
     new_id: str
 
 
@@ -159,8 +157,8 @@ def changes_between(git: Git, git_dir: Path, old: str, new: str) -> tuple[Change
     fields = answer.output.split(b"\0")
     changes = []
     for header, path in zip(fields[0:-1:2], fields[1::2], strict=True):
-        old_mode, new_mode, old_id, new_id, _status = header.decode("ascii")[1:].split(" ")
-        changes.append(Change(os.fsdecode(path), old_mode, new_mode, old_id, new_id))
+        old_mode, new_mode, _old_id, new_id, _status = header.decode("ascii")[1:].split(" ")
+        changes.append(Change(os.fsdecode(path), old_mode, new_mode, new_id))
     return tuple(changes)
 
 

@@ -48,7 +48,11 @@ _STOPPED = "stopped"
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How the run's commands ended, as the registry keeps it."""
+    """How the run's commands ended, as registry and report keep it.
+
+    `trouble` is one line on what kept them from going on; `error` the host's refusal behind it,
+    where there was one.
+    """
 
     conclusion: str
     exit_code: int | None = None
@@ -156,39 +160,37 @@ class Supervisor:
     def _execute(self, state: DispatchState, recipe: Recipe | None) -> _Ending:
         if recipe is None:
             return _Ending("worker_unavailable", trouble="the worker's recipe cannot be read")
+        ending = _Ending(_FAILURE)
         try:
             self._prepare(state, recipe)
         except CallboardError as error:
-            self._note(f"the run could not be prepared: {error}")
-            return _Ending(
-                error.code,
-                trouble=f"the run could not be prepared: {error.message}",
-                error=fault_document(error),
-            )
+            return self._cut_short(ending, "the run could not be prepared", error)
         steps = [("worker", recipe.command, recipe.timeout_s)]
         if recipe.setup is not None:
             steps.insert(0, ("setup", recipe.setup, recipe.setup_timeout_s))
-        ending = _Ending(_FAILURE)
         for name, argv, timeout_s in steps:
             if self._asked_to_stop:
                 return replace(ending, conclusion=_STOPPED)
             try:
                 outcome = self._run_command(name, argv, timeout_s, recipe)
             except CallboardError as error:
-                self._note(f"{name} could not be started: {error}")
-                trouble = f"{name} could not be started: {error.message}"
-                return replace(
-                    ending,
-                    conclusion=error.code,
-                    trouble=trouble,
-                    error=fault_document(error),
-                )
+                return self._cut_short(ending, f"{name} could not be started", error)
             ending = ending.after(name, argv[0], outcome)
             if outcome.ended == "start_failed":
                 self._say_not_started(name, argv[0], str(outcome.reason))
             if ending.conclusion != _SUCCESS:
                 break
         return ending
+
+    def _cut_short(self, ending: _Ending, what: str, error: CallboardError) -> _Ending:
+        """The ending where this host could not go on; noted for people as well."""
+        self._note(f"{what}: {error}")
+        return replace(
+            ending,
+            conclusion=error.code,
+            trouble=f"{what}: {error.message}",
+            error=fault_document(error),
+        )
 
     def _recipe(self, state: DispatchState) -> Recipe | None:
         """The recipe of the commit that the profile pins, never a newer one; None without it."""
@@ -206,7 +208,7 @@ class Supervisor:
         outputs = () if recipe is None else recipe.outputs
         return Terms.of(
             {rule.type: (rule.min, rule.max) for rule in outputs},
-            object_format="sha256" if len(state.profile.ref) == 64 else "sha1",
+            object_format=workspace.object_format(state.profile.ref),
             result_bytes=self._site.publisher.refresh().projection.policy.limits.result_bytes,
         )
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard.board.execution.git import Git
+from callboard.board.outputs.worktree import BASE_REF
 from callboard.errors import CallboardError
 from callboard.files import read_bounded
 
@@ -26,7 +27,6 @@ _CHECKOUT_S = 1_800.0
 _ALTERNATES_DEPTH = 5
 _ALTERNATES_BYTES = 64 * 1024
 _SHALLOW_BYTES = 16 * 1024 * 1024
-BASE_REF = "refs/callboard/base"
 
 # Written into the clone for the worker's own git, which has no other configuration to go by.
 _CLONE_SETTINGS = (
@@ -136,10 +136,30 @@ def borrow_objects(git_dir: Path, *sources: Path) -> None:
 
 def remove_tree(folder: Path) -> None:
     """Delete `folder` and all in it, also what its owner made unwritable; follows no link."""
-    if not os.path.lexists(folder):
+    if not _is_there(folder):
         return
+    # Most trees go at once; only what is left of the others is walked for lost rights.
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder)
+        return
+    _unlock(folder)
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise _failed(folder, f"cannot be removed: {error.strerror}") from error
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether there is a folder to remove; anything else of that name is refused."""
+    if not os.path.lexists(folder):
+        return False
     if folder.is_symlink() or not folder.is_dir():
         raise _failed(folder, "is not a folder, so it is left alone")
+    return True
+
+
+def _unlock(folder: Path) -> None:
+    """Give the owner all rights to `folder` and the folders in it, as far as that is possible."""
     with contextlib.suppress(OSError):
         folder.chmod(stat.S_IRWXU)
     for parent, folders, _files in os.walk(folder):
@@ -148,10 +168,6 @@ def remove_tree(folder: Path) -> None:
             if not os.path.islink(path):
                 with contextlib.suppress(OSError):
                     os.chmod(path, stat.S_IRWXU)
-    try:
-        shutil.rmtree(folder)
-    except OSError as error:
-        raise _failed(folder, f"cannot be removed: {error.strerror}") from error
 
 
 def discard(workspace: Workspace) -> None:
@@ -162,10 +178,8 @@ def discard(workspace: Workspace) -> None:
     folder = workspace.folder
     for remains in folder.parent.glob(f".{_escaped(folder.name)}.*.removed"):
         remove_tree(remains)
-    if not os.path.lexists(folder):
+    if not _is_there(folder):
         return
-    if folder.is_symlink() or not folder.is_dir():
-        raise _failed(folder, "is not a folder, so it is left alone")
     resolved = folder.resolve()
     if workspace.source.resolve().is_relative_to(resolved):
         raise _failed(folder, "holds the user's repository, so it is left alone")

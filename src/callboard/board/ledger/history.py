@@ -23,10 +23,11 @@ _OWN_CODE = frozenset({"unsupported_operation"})
 
 
 class Line(Struct, frozen=True, gc=False):
-    """One record: its physical line (from 1), its byte offset, and what was read there."""
+    """One record: its physical line (from 1), its bytes up to the next, and what was read there."""
 
     number: int
     byte: int
+    end: int
     read: ReadLine
 
     @property
@@ -96,19 +97,19 @@ class History:
             for line in _lines(data, len(self.data), self._lines):
                 self._lines = line.number
                 if not waiting and line.commit.previous == self.projection.tip:
-                    self._apply(line, data)
+                    self._apply(line)
                 else:
                     waiting.append(line)
             if waiting:
                 self._settle(waiting, data)
         self.data = data
 
-    def _apply(self, line: Line, data: bytes) -> None:
+    def _apply(self, line: Line) -> None:
         try:
             replay.apply(self.projection, line.read)
         except CallboardError as error:
             raise invalid(error, line.number, line.byte, line.commit.id) from error
-        self.spans.append(Span(line.number, line.byte, data.find(b"\n", line.byte) + 1))
+        self.spans.append(Span(line.number, line.byte, line.end))
 
     def _settle(self, waiting: list[Line], data: bytes) -> None:
         """Apply out-of-order lines by their links; duplicates of applied ones are the same."""
@@ -122,7 +123,7 @@ class History:
             elif rival.read.plain != line.read.plain:
                 raise _rivals(rival, line)
         while self.projection.tip in by_previous:
-            self._apply(by_previous.pop(self.projection.tip), data)
+            self._apply(by_previous.pop(self.projection.tip))
         for line in by_previous.values():
             raise self._misplaced(line, by_previous)
 
@@ -210,7 +211,7 @@ def _lines(data: bytes, start: int, number: int) -> Iterator[Line]:
             read = read_line(line)
         except CallboardError as error:
             raise invalid(error, number, start, None) from error
-        yield Line(number, start, read)
+        yield Line(number, start, end + 1, read)
         start = end + 1
 
 

@@ -31,7 +31,7 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import envelope
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.envelope import ReadLine
-from callboard.board.scheduling.packing import BatchRequest, approved_profiles, plan_batch
+from callboard.board.scheduling.packing import BatchRequest, plan_batch
 from callboard.canonical import encode_trusted, sha256_hex
 from callboard.errors import CallboardError
 
@@ -44,11 +44,9 @@ _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
     ops.WorkCancellation: apply_work_cancellation,
     ops.Dispatch: apply_dispatch,
     ops.Release: apply_release,
-    ops.Control: lambda projection, _context, control: apply_control(projection, control),
-    ops.Policy: lambda projection, _context, policy: apply_policy(projection, policy),
+    ops.Control: apply_control,
+    ops.Policy: apply_policy,
 }
-
-
 _ENDING = (wire.FinishRequest, wire.ReleaseRequest, wire.CancelClaimRequest)
 
 
@@ -228,18 +226,13 @@ def _grant(
 ) -> None:
     """Verify that the Claims are the planner's, then take them in."""
     commit = context.commit
-    asked = request.parameters
     plan = plan_batch(
         projection,
-        BatchRequest(
-            pool=asked.pool,
-            max_claims=asked.max_claims,
-            max_dispatches=asked.max_dispatches,
-            max_bytes=asked.max_bytes,
+        BatchRequest.of(
+            request.parameters,
             request_id=request.id,
             commit_id=commit.id,
             observed=len(commit.operations) - len(claims),
-            profiles=approved_profiles(asked),
         ),
         context.at,
     )

@@ -38,8 +38,7 @@ class Refusal:
     @classmethod
     def of_host(cls, error: CallboardError, source: str, handle: str) -> Refusal:
         """The refusal of an output that the host could not make, with the error's details."""
-        details = bounded_details(error)
-        return cls(error.code, error.message, error.hint, source, handle, details)
+        return replace(cls.of(error, source, handle), details=bounded_details(error))
 
     def document(self) -> dict[str, object]:
         """The JSON form for reports."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from callboard.board.outputs.authority import Place
-from callboard.board.outputs.bounds import Bounds
+from callboard.board.outputs.bounds import Bounds, Unmet
 from callboard.board.outputs.descriptor import (
     Descriptor,
     Entry,
@@ -36,14 +36,6 @@ _FOUND_WRONG = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """One thing that stands against a delivery: a code, and what was found."""
-
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Delivery:
     """What was found of a Claim's outputs.
 
@@ -53,7 +45,7 @@ class Delivery:
 
     verified: bool
     descriptor: Payload
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[Unmet, ...] = ()
 
     @property
     def disposition(self) -> str:
@@ -80,14 +72,14 @@ def verify_delivery(
     """
     place = Place(repository, claim_id, work_id, attempt, base)
     found: list[Entry] = []
-    missing: list[Missing] = []
+    missing: list[Unmet] = []
     try:
         bounds = Bounds(payload, None)
     except CallboardError as error:
-        return _delivery(found, [Missing(error.code, error.message)])
+        return _delivery(found, [Unmet(error.code, error.message)])
     prepared = _prepared(place, missing)
     if prepared is None and not bounds.writes_nothing and not missing:
-        missing.append(Missing("delivery_unprepared", f"there is no ref {prepared_ref(claim_id)}"))
+        missing.append(Unmet("delivery_unprepared", f"there is no ref {prepared_ref(claim_id)}"))
     counts: dict[str, int] = {}
     for entry in prepared.outputs if prepared else ():
         output_type = entry_type(entry)
@@ -99,11 +91,11 @@ def verify_delivery(
             continue
         counts[output_type] = counts.get(output_type, 0) + 1
         found.append(entry)
-    missing.extend(Missing(item.code, item.message) for item in bounds.unmet(counts))
+    missing.extend(bounds.unmet(counts))
     return _delivery(found, missing)
 
 
-def _prepared(place: Place, missing: list[Missing]) -> Descriptor | None:
+def _prepared(place: Place, missing: list[Unmet]) -> Descriptor | None:
     try:
         return read_prepared(place.repository, place.claim_id)
     except CallboardError as error:
@@ -111,11 +103,11 @@ def _prepared(place: Place, missing: list[Missing]) -> Descriptor | None:
         return None
 
 
-def _missing(error: CallboardError) -> Missing:
+def _missing(error: CallboardError) -> Unmet:
     if error.code not in _FOUND_WRONG:
         raise error
-    return Missing(error.code, error.message)
+    return Unmet(error.code, error.message)
 
 
-def _delivery(found: list[Entry], missing: list[Missing]) -> Delivery:
+def _delivery(found: list[Entry], missing: list[Unmet]) -> Delivery:
     return Delivery(not missing, as_payload(describe(found)), tuple(missing))

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from callboard.board.outputs.authority import EffectContext
+from callboard.board.outputs.bounds import Bounds
 from callboard.board.outputs.claims import ClaimOutputs, Refusal
 from callboard.board.outputs.descriptor import Entry, check_size, describe
 from callboard.board.outputs.handlers import gate
 from callboard.board.outputs.prepared import read_prepared, write_prepared
-from callboard.board.protocol.contract import contract_of
 from callboard.errors import CallboardError
 
 
@@ -79,8 +79,7 @@ def apply_claim(context: EffectContext) -> None:
 
 
 def _writes_nothing(context: EffectContext) -> bool:
-    contract = contract_of(context.payload)
-    return contract is not None and not contract.outputs
+    return Bounds(context.payload, None).writes_nothing
 
 
 def _check_same(context: EffectContext, claim: ClaimOutputs) -> None:

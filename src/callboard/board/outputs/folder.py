@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from callboard import canonical
@@ -66,12 +65,7 @@ class StagingFolder:
     def __enter__(self) -> StagingFolder:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         os.close(self._fd)
 
     def messages(self) -> Iterator[Staged]:

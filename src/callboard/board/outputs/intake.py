@@ -158,9 +158,8 @@ def _with_patch(claim: ClaimOutputs, patch: _Patch) -> ClaimOutputs:
 def _with_minimum(claim: ClaimOutputs, tally: Tally) -> ClaimOutputs:
     if claim.outcome != "completed":
         return claim
-    if tally.bounds is None:
-        assert tally.fault is not None
-        return claim.cancelled(tally.fault.code, tally.fault.message)
+    if isinstance(tally.bounds, CallboardError):
+        return claim.cancelled(tally.bounds.code, tally.bounds.message)
     counts: dict[str, int] = {}
     for output in claim.outputs:
         counts[output.type] = counts.get(output.type, 0) + 1

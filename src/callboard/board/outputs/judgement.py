@@ -51,7 +51,7 @@ class Accepted(NamedTuple):
 
 
 class Tally:
-    """What one Claim has staged so far."""
+    """What one Claim has staged so far. `bounds` is the refusal of a contract that has none."""
 
     def __init__(self, member: AssignedClaim, terms: Terms) -> None:
         self.member = member
@@ -59,14 +59,13 @@ class Tally:
         self.finish_id = ""
         self.artifacts: dict[str, ArtifactOutput] = {}
         self.patch: PatchOutput | None = None
-        self.fault: CallboardError | None = None
-        self.bounds: Bounds | None = None
+        self.bounds: Bounds | CallboardError
         self._entries: list[Entry] = []
         self._terms = terms
         try:
             self.bounds = Bounds(member.work, terms.recipe)
         except CallboardError as error:
-            self.fault = error
+            self.bounds = error
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -76,9 +75,8 @@ class Tally:
 
     def check_room(self, output_type: str, count: int, entry: Entry) -> None:
         """Judge one more output against the contract, the recipe and the descriptor's size."""
-        if self.bounds is None:
-            assert self.fault is not None
-            raise self.fault
+        if isinstance(self.bounds, CallboardError):
+            raise self.bounds
         self.bounds.check(output_type, count)
         check_size([*self._entries, entry], self._terms.result_bytes)
 
@@ -119,8 +117,7 @@ class Judge:
         """
         handle = self.resolve(value)
         message = read_message(value)
-        repeated = self._repeats(message, value)
-        if repeated:
+        if self._repeats(message, value):
             return Accepted(message.intent_id, handle, True)
         tally = self.tallies[handle]
         if isinstance(message, FinishMessage):

@@ -12,14 +12,13 @@ from typing import Annotated, Literal, Self
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
-from callboard.board.protocol.policy import Record
+from callboard.board.protocol.policy import CEILINGS, Record
 from callboard.board.protocol.scalars import Digest, Identity
 from callboard.board.protocol.validate import near, parse, show
 from callboard.errors import CallboardError
 
 MEBIBYTE = 1024 * 1024
-MAX_RESULT_BYTES = 4096
-"""The ceiling of the policy's limit `result_bytes`."""
+MAX_RESULT_BYTES = CEILINGS.result_bytes
 
 IntentId = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
 Count = Annotated[int, Meta(ge=0, le=128)]

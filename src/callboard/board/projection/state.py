@@ -22,7 +22,7 @@ from callboard.board.projection.entities import (
 )
 from callboard.board.projection.frontier import Frontier
 from callboard.board.projection.journal import Journal, Kept, NoJournal
-from callboard.board.protocol.operations import Observation, WorkDependency
+from callboard.board.protocol.operations import Observation
 from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.errors import CallboardError
 
@@ -151,7 +151,9 @@ class Projection(Kept):
         """The installed policy; there is one from genesis on."""
         if self._policy is None:
             raise CallboardError(
-                "queue_missing", "the board has no history yet", "post a first plan: submit FILE"
+                "queue_missing",
+                "the board has no history yet",
+                "post a first plan: callboard submit FILE",
             )
         return self._policy
 
@@ -191,11 +193,10 @@ class Projection(Kept):
         journal = self.journal
         journal.put(self.works, work.work_id, state)
         journal.put(self.by_place, state.place, work.work_id)
-        for dependency in work.depends_on:
-            if isinstance(dependency, WorkDependency):
-                dependents = self.dependents.setdefault(dependency.work_id, [])
-                dependents.append(work.work_id)
-                journal.note(dependents.pop)
+        for predecessor in work.predecessors:
+            dependents = self.dependents.setdefault(predecessor, [])
+            dependents.append(work.work_id)
+            journal.note(dependents.pop)
         self.counters.work += 1
         self.counters.available += 1
         pool = self.pools[work.pool]

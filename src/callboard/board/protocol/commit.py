@@ -212,10 +212,3 @@ class Assignment(Record, frozen=True, kw_only=True):
     pool: Identity
     worker_profile: Identity
     claims: Annotated[list[AssignedClaim], Meta(min_length=1, max_length=16)]
-
-
-class FinishIntent(Record, frozen=True, kw_only=True):
-    """A worker's staged outcome; the handle may be left out for a one-Claim assignment."""
-
-    claim_handle: Identity | UnsetType = UNSET
-    outcome: Literal["completed", "cancelled"]

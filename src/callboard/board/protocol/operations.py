@@ -150,6 +150,16 @@ class Work(Record, frozen=True, kw_only=True, tag_field="kind"):
     execution_ref: Revision | UnsetType = UNSET
     backing_issue: Resource | UnsetType = UNSET
 
+    @property
+    def predecessors(self) -> list[str]:
+        """The Work it waits for, by identity, in edge order."""
+        return [one.work_id for one in self.depends_on if isinstance(one, WorkDependency)]
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates it waits for, in edge order."""
+        return tuple(one for one in self.depends_on if not isinstance(one, WorkDependency))
+
 
 class Claim(Record, frozen=True, kw_only=True, tag_field="kind"):
     """Grants, charges and reserves one attempt at one Work."""

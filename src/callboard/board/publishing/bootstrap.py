@@ -6,9 +6,9 @@ recipes from one commit. It is written once, with the first submission or a late
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from callboard.board.protocol.policy import (
     CEILINGS,
@@ -32,6 +32,13 @@ TRUST_DOMAIN = "default"
 CREDENTIAL_SCOPE = "repository"
 MAX_OBSERVATION_AGE_MS = 60_000
 RECONCILIATION = Reconciliation(max_attempts=5, deadline_ms=300_000)
+
+
+def default_pool(pools: Collection[str]) -> str | None:
+    """The pool that is meant where none is named: `default`, else the only one there is."""
+    if DEFAULT_POOL in pools:
+        return DEFAULT_POOL
+    return next(iter(pools)) if len(pools) == 1 else None
 
 
 def propose_policy(
@@ -64,8 +71,7 @@ def propose_policy(
 
 
 def _limits(settings: QueueSettings) -> Limits:
-    values = {name: getattr(CEILINGS, name) for name in CEILINGS.__struct_fields__}
-    return Limits(**{**values, "pending_nodes": settings.pending_limit})
+    return structs.replace(CEILINGS, pending_nodes=settings.pending_limit)
 
 
 def _pool(
@@ -87,9 +93,7 @@ def _pool(
             "name the pool's workers in the settings, or remove recipes",
             {"pool": name, "count": len(names), "limit": MAX_RECIPES},
         )
-    concurrency = (
-        settings.concurrency if isinstance(pool.concurrency, type(UNSET)) else pool.concurrency
-    )
+    concurrency = pool.concurrency if isinstance(pool.concurrency, int) else settings.concurrency
     return Pool(
         default_profile=_default_worker(name, pool, names),
         profiles={one: _profile(one, recipes[one], repository, revision) for one in names},

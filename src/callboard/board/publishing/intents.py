@@ -18,7 +18,8 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import PolicyDocument, Record
-from callboard.board.publishing.plan import Plan, compile_plan
+from callboard.board.publishing.compilation import compile_plan
+from callboard.board.publishing.plan import Plan
 from callboard.board.scheduling.packing import BatchRequest, plan_batch
 from callboard.errors import CallboardError
 
@@ -115,11 +116,24 @@ class Submit:
 
 
 @dataclass(frozen=True, slots=True)
-class DispatchNext:
-    """Ask for the next fair batch of one pool."""
+class _Stated:
+    """A request whose parameters are given, whatever tip it meets: they alone are its meaning."""
 
     request_id: str
     actor: ops.Actor
+    parameters: Record
+    kind: str
+
+    def is_same(
+        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
+    ) -> bool:
+        return _matches(known, self.actor, self.kind, self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchNext(_Stated):
+    """Ask for the next fair batch of one pool."""
+
     parameters: wire.DispatchNextParameters
     kind: str = "dispatch_next"
 
@@ -135,28 +149,16 @@ class DispatchNext:
             return Nothing(plan.stop.reason, {"pool": asked.pool, **limit})
         return Candidate(asked, [*plan.claims])
 
-    def is_same(
-        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
-    ) -> bool:
-        return _matches(known, self.actor, self.kind, self.parameters)
-
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(_Stated):
     """End one assigned Claim, as its own worker run."""
 
-    request_id: str
-    actor: ops.Actor
     parameters: wire.FinishParameters
     kind: str = "finish"
 
     def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
         return Candidate(self.parameters, finish_operations(projection, self.parameters, at))
-
-    def is_same(
-        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
-    ) -> bool:
-        return _matches(known, self.actor, self.kind, self.parameters)
 
 
 Builder = Callable[[Projection, int], "list[ops.Operation] | Nothing"]

@@ -1,21 +1,18 @@
-"""Plans: what a person or agent posts, checked as a whole and compiled to Work.
+"""Plans: what a person or agent posts, checked as a whole before any policy is known.
 
-Source: specification 1, §§7.2, 7.15; wire-v3 §§4, 9, 10. A plan is a closed document; all of its
-faults are reported at once. Compilation is pure and happens under the installed policy.
+Source: specification 1, §§7.2, 7.15; wire-v3 §§9, 10. A plan is a closed document; all of its
+faults are reported at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType, structs
+from msgspec import UNSET, Meta, UnsetType
 
-from callboard import canonical
-from callboard.board.protocol import identities
 from callboard.board.protocol.contract import NO_WRITES, contract_faults
-from callboard.board.protocol.operations import Dependency, Payload, Work, WorkDependency
-from callboard.board.protocol.policy import PolicyDocument, Record
+from callboard.board.protocol.operations import Payload
+from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import (
     Digest,
     FairnessKey,
@@ -24,19 +21,15 @@ from callboard.board.protocol.scalars import (
     Revision,
 )
 from callboard.board.protocol.validate import (
-    MAX_FAULTS,
     Fault,
     faults_of,
-    near,
     parse,
     refuse,
     show,
 )
-from callboard.board.publishing.bootstrap import DEFAULT_POOL
 from callboard.board.publishing.names import name_faults
 from callboard.errors import CallboardError
 
-DEFAULT_PRIORITY = 3
 MAX_PLAN_NODES = 4096
 CONTRACT_FIELD = "effect_contract"
 
@@ -205,154 +198,6 @@ def full_contract(contract: Payload) -> Payload:
     return {"version": 1, "outputs": outputs}
 
 
-def compile_plan(
-    plan: Plan, policy: PolicyDocument, standing: Callable[[str], Work | None], enqueued: int
-) -> list[Work]:
-    """The plan's Work under `policy`, in plan order.
-
-    `standing` answers the admitted Work of an id. A node that already stands keeps its stored
-    `enqueued`, so that posting it again is the same request; predecessors may stand there too.
-    """
-    compiler = _Compiler(plan, policy, standing, enqueued)
-    faults: list[Fault] = []
-    works: list[Work | None] = []
-    for index, node in enumerate(plan.nodes):
-        works.append(compiler.work(index, node, faults))
-        if len(faults) >= MAX_FAULTS:
-            break
-    if faults:
-        raise refuse("plan_invalid", "plan", faults, "correct the plan; nothing was written")
-    return [work for work in works if work is not None]
-
-
-class _Compiler:
-    def __init__(
-        self,
-        plan: Plan,
-        policy: PolicyDocument,
-        standing: Callable[[str], Work | None],
-        enqueued: int,
-    ) -> None:
-        self._plan = plan
-        self._policy = policy
-        self._standing = standing
-        self._enqueued = enqueued
-        self._keys = {node.key: None for node in plan.nodes if isinstance(node.key, str)}
-
-    def work(self, index: int, node: Node, faults: list[Fault]) -> Work | None:
-        place = f"/nodes/{index}"
-        payload = self._payload(node)
-        graph_id, node_key = self._identity(node, payload)
-        pool_name = self._pool(faults)
-        depends_on = self._predecessors(node, graph_id, place, faults)
-        profile_name = self._profile(node, pool_name, place, faults)
-        fairness_key = self._fairness_key(node, place, faults)
-        if pool_name is None or profile_name is None:
-            return None
-        profile = self._policy.pools[pool_name].profiles[profile_name]
-        work_id = identities.work_id(graph_id, node_key)
-        known = self._standing(work_id)
-        return Work(
-            work_id=work_id,
-            graph_id=graph_id,
-            node_key=node_key,
-            pool=pool_name,
-            priority=_first(node.priority, self._plan.defaults.priority, DEFAULT_PRIORITY),
-            fairness_key=fairness_key,
-            worker_profile=profile_name,
-            batch_trust_domain=profile.trust_domain,
-            payload=payload,
-            depends_on=depends_on,
-            enqueued=self._enqueued if known is None else known.enqueued,
-            execution_ref=node.execution_ref,
-            logical_contract=node.logical_contract,
-        )
-
-    def _payload(self, node: Node) -> Payload:
-        if CONTRACT_FIELD in node.payload:
-            return node.payload
-        stated = _first(node.contract, self._plan.defaults.contract, NO_WRITES)
-        return {**node.payload, CONTRACT_FIELD: full_contract(stated)}
-
-    def _identity(self, node: Node, payload: Payload) -> tuple[str, str]:
-        if isinstance(self._plan.graph, str) and isinstance(node.key, str):
-            return self._plan.graph, node.key
-        return identities.root_graph_id(payload), identities.ROOT_NODE_KEY
-
-    def _pool(self, faults: list[Fault]) -> str | None:
-        pools = self._policy.pools
-        asked = self._plan.defaults.pool
-        if isinstance(asked, str):
-            if asked in pools:
-                return asked
-            fault = Fault("/defaults/pool", f"no pool {show(asked)}{near(asked, list(pools))}")
-            if fault not in faults:
-                faults.append(fault)
-            return None
-        if DEFAULT_POOL in pools or len(pools) == 1:
-            return DEFAULT_POOL if DEFAULT_POOL in pools else next(iter(pools))
-        fault = Fault("/defaults/pool", "is missing; pools: " + ", ".join(sorted(pools)))
-        if fault not in faults:
-            faults.append(fault)
-        return None
-
-    def _profile(
-        self, node: Node, pool_name: str | None, place: str, faults: list[Fault]
-    ) -> str | None:
-        if pool_name is None:
-            return None
-        pool = self._policy.pools[pool_name]
-        asked: str = _first(node.profile, self._plan.defaults.profile, pool.default_profile)
-        if asked in pool.profiles:
-            return asked
-        known = sorted(pool.profiles)
-        faults.append(
-            Fault(
-                f"{place}/profile",
-                f"no worker profile {show(asked)}{near(asked, known)}; there are "
-                + ", ".join(known),
-            )
-        )
-        return None
-
-    def _fairness_key(self, node: Node, place: str, faults: list[Fault]) -> str:
-        """The key asked for. Where nobody is enrolled, it must be one that the policy lists."""
-        asked: str = _first(node.fairness_key, self._plan.defaults.fairness_key, "")
-        known = sorted(self._policy.accounting_weights)
-        if self._policy.is_aw and asked not in known:
-            faults.append(
-                Fault(
-                    f"{place}/fairness_key",
-                    f"no fairness key {show(asked)}{near(asked, known)}; there are "
-                    + ", ".join(show(key) for key in known[:20]),
-                )
-            )
-        return asked
-
-    def _predecessors(
-        self, node: Node, graph_id: str, place: str, faults: list[Fault]
-    ) -> list[Dependency]:
-        found: list[Dependency] = []
-        after = node.after if isinstance(node.after, list) else []
-        for position, key in enumerate(after):
-            if len(faults) >= MAX_FAULTS:
-                break
-            work_id = identities.work_id(graph_id, key)
-            if key not in self._keys and self._standing(work_id) is None:
-                faults.append(
-                    Fault(
-                        f"{place}/after/{position}",
-                        f"no node {show(key)} in this plan or graph{near(key, list(self._keys))}",
-                    )
-                )
-            found.append(WorkDependency(work_id=work_id))
-        return found
-
-
-def _first(*values: Any) -> Any:
-    return next(value for value in values if value is not UNSET)
-
-
 def in_order(plan: Plan) -> list[int]:
     """Node indexes so that predecessors come first; cyclic rests stay in plan order at the end."""
     order = _placed(plan)
@@ -407,31 +252,3 @@ def cycle_of(plan: Plan) -> list[str]:
         if key is not None and key in after:
             return [*path[path.index(key) :], key]
     return []
-
-
-MAX_PART_BYTES = 6 * 1024 * 1024
-"""What the nodes of one request may take; a line holds each of them twice, and 8 MiB at most."""
-_NODE_FRAME_BYTES = 1024
-
-
-def parts_of(plan: Plan, max_nodes: int) -> list[Plan]:
-    """The plan in requests that a ledger line can hold, predecessors first."""
-    parts: list[list[Node]] = [[]]
-    size = 0
-    for index in in_order(plan):
-        node = plan.nodes[index]
-        after = node.after if isinstance(node.after, list) else []
-        payload = len(canonical.encode_trusted(node.payload))
-        grown = 2 * (payload + _NODE_FRAME_BYTES + 100 * len(after))
-        if parts[-1] and (len(parts[-1]) >= max_nodes or size + grown > MAX_PART_BYTES):
-            parts.append([])
-            size = 0
-        parts[-1].append(node)
-        size += grown
-    return [structs.replace(plan, nodes=nodes) for nodes in parts]
-
-
-def check_values(value: Any) -> Any:
-    """A decoded plan as canonical plain values: integral floats become integers, the rest of the
-    codec's number and text rules hold."""
-    return canonical.decode(canonical.encode(value), limit_bytes=canonical.MAX_PARSE_BYTES)

@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 from callboard import canonical
-from callboard.board.publishing.plan import check_values
 from callboard.errors import CallboardError
 
 MAX_PLAN_BYTES = 16 * 1024 * 1024
@@ -34,7 +33,9 @@ def read_plan_text(data: bytes) -> Any:
             f"write the plan as JSON, which may have {MAX_PLAN_BYTES} bytes",
             {"bytes": len(data), "limit_bytes": MAX_YAML_BYTES},
         )
-    return check_values(_yaml(data))
+    # Once through the codec: integral floats become integers, its number and text rules hold.
+    plain = canonical.encode(_yaml(data))
+    return canonical.decode(plain, limit_bytes=canonical.MAX_PARSE_BYTES)
 
 
 def _yaml(data: bytes) -> Any:

@@ -182,6 +182,8 @@ def assemble(
         epoch = identities.epoch_id(intent.request_id)
     request = wire.REQUEST_TYPES[intent.kind](
         id=intent.request_id,
+        # An intent's kind and parameters belong together, which no type says; whether they do is
+        # judged when the line is read back before it is written.
         parameters=candidate.parameters,  # type: ignore[arg-type]
         fingerprint=identities.fingerprint(intent.actor, intent.kind, candidate.parameters),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from callboard.board.projection.entities import ClaimState, DispatchState
 from callboard.board.projection.state import Projection
-from callboard.board.reading.view import Document
+from callboard.board.reading.view import Document, known
 
 _LAUNCH_STATUS = {
     "reserved": "reserved",
@@ -34,23 +34,19 @@ def launch_status(dispatch: DispatchState) -> str:
 
 def run_facts(dispatch: DispatchState) -> Document:
     """A dispatch's launch as facts."""
-    found: Document = {
-        "dispatch_id": dispatch.assignment.dispatch_id,
-        "launch": launch_status(dispatch),
-    }
-    if dispatch.run is not None:
-        found["run_id"] = dispatch.run.run_id
-    if dispatch.reason is not None:
-        found["launch_reason"] = dispatch.reason
-    if dispatch.conclusion is not None:
-        found["conclusion"] = dispatch.conclusion
-    return found
+    return known(
+        dispatch_id=dispatch.assignment.dispatch_id,
+        launch=launch_status(dispatch),
+        run_id=None if dispatch.run is None else dispatch.run.run_id,
+        launch_reason=dispatch.reason,
+        conclusion=dispatch.conclusion,
+    )
 
 
 def claim_document(projection: Projection, claim: ClaimState) -> Document:
     """One attempt: its grant, how it ended, and its launch."""
     dispatch = projection.dispatches[claim.claim.dispatch_id]
-    found: Document = {
+    return {
         "claim_id": claim.claim.claim_id,
         "handle": claim.claim.handle,
         "state": claim.state,
@@ -58,11 +54,9 @@ def claim_document(projection: Projection, claim: ClaimState) -> Document:
         "commit_id": claim.commit_id,
         "request_id": claim.request_id,
         **run_facts(dispatch),
+        **known(
+            terminal_commit_id=claim.terminal_commit_id,
+            cancellation_reason=claim.cancellation_reason,
+            retry_not_before=claim.retry_not_before,
+        ),
     }
-    if claim.terminal_commit_id is not None:
-        found["terminal_commit_id"] = claim.terminal_commit_id
-    if claim.cancellation_reason is not None:
-        found["cancellation_reason"] = claim.cancellation_reason
-    if claim.retry_not_before is not None:
-        found["retry_not_before"] = claim.retry_not_before
-    return found

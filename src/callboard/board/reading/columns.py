@@ -18,7 +18,7 @@ from callboard.board.projection.entities import ClaimState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.reading.attempts import attempts_by_work, run_facts
 from callboard.board.reading.names import Names
-from callboard.board.reading.view import Document, View
+from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.explanation import Explainer, Obstacle, Standing
 
 Column = Literal["waiting", "ready", "running", "done", "stuck"]
@@ -47,18 +47,13 @@ class Placed:
 
 
 class Columns:
-    """Places every Work of a view; shared look-ups are made once."""
+    """Places Work of a view; shared look-ups are made once, when first needed."""
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._projection: Projection = view.projection
         self.names = Names(view.projection)
         self.explainer = Explainer(view.projection, view.at_ms)
-        self._replaced = {
-            state.work.replacement_of.work_id: state.work.work_id
-            for state in view.projection.works.values()
-            if not isinstance(state.work.replacement_of, UnsetType)
-        }
 
     def all(self) -> dict[Column, list[Placed]]:
         """Every Work, by column; oldest first, but in `done` the latest first."""
@@ -103,13 +98,7 @@ class Columns:
             if obstacle.path_length > len(obstacle.path):
                 found["path_length"] = obstacle.path_length
             found["cause"] = self.names.label(obstacle.path[-1])
-        if obstacle.until_ms is not None:
-            found["until_ms"] = obstacle.until_ms
-        if obstacle.limit is not None:
-            found["limit"] = obstacle.limit
-        if obstacle.found is not None:
-            found["found"] = obstacle.found
-        return found
+        return found | known(until_ms=obstacle.until_ms, limit=obstacle.limit, found=obstacle.found)
 
     def _blocked(self, state: WorkState, obstacle: Obstacle) -> Placed:
         evidence = self.facts(obstacle)
@@ -181,9 +170,16 @@ class Columns:
             return {}
         claim = claims[-1]
         dispatch = self._projection.dispatches[claim.claim.dispatch_id]
-        return run_facts(dispatch) | (
-            {} if claim.cancellation_reason is None else {"last_claim": claim.cancellation_reason}
-        )
+        return run_facts(dispatch) | known(last_claim=claim.cancellation_reason)
+
+    @cached_property
+    def _replaced(self) -> dict[str, str]:
+        """Replaced Work -> the Work in its place."""
+        return {
+            state.work.replacement_of.work_id: state.work.work_id
+            for state in self._projection.works.values()
+            if not isinstance(state.work.replacement_of, UnsetType)
+        }
 
     @cached_property
     def _attempts(self) -> dict[str, list[ClaimState]]:

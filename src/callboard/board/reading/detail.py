@@ -12,7 +12,7 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol.operations import WorkDependency
 from callboard.board.reading.attempts import attempts_by_work, claim_document
 from callboard.board.reading.columns import Columns, Placed
-from callboard.board.reading.view import Document, View
+from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.competition import Competition, Stop
 
 MAX_DEPENDENTS = 100
@@ -36,8 +36,7 @@ def placed_document(columns: Columns, placed: Placed) -> Document:
     }
     if placed.since_ms is not None:
         found["since_ms"] = placed.since_ms
-    evidence = {name: value for name, value in placed.evidence.items() if value is not None}
-    if evidence:
+    if evidence := known(**placed.evidence):
         found["evidence"] = evidence
     if placed.next is not None:
         found["next"] = placed.next
@@ -127,8 +126,7 @@ def _line(columns: Columns, view: View, state: WorkState) -> Document:
     while len(ahead) < MAX_AHEAD:
         winner = competition.next()
         if isinstance(winner, Stop):
-            limit = {} if winner.limit is None else {"limit": winner.limit}
-            stop = {"stop": winner.reason, **limit}
+            stop = known(stop=winner.reason, limit=winner.limit)
             break
         exact = winner.state.place == state.place
         if exact:

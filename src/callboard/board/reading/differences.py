@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from callboard.board.protocol.validate import pointer_step
 from callboard.board.reading.view import Document
 
 MAX_DIFFERENCES = 1_000
@@ -22,7 +23,7 @@ def differences(installed: Any, proposed: Any) -> list[Document]:
 def _compare(installed: Any, proposed: Any, pointer: str, found: list[Document]) -> None:
     if isinstance(installed, dict) and isinstance(proposed, dict):
         for key in sorted(installed.keys() | proposed.keys()):
-            place = f"{pointer}/{_step(key)}"
+            place = pointer + pointer_step(key)
             if key not in proposed:
                 found.append({"pointer": place, "installed": installed[key]})
             elif key not in installed:
@@ -31,7 +32,3 @@ def _compare(installed: Any, proposed: Any, pointer: str, found: list[Document])
                 _compare(installed[key], proposed[key], place, found)
     elif installed != proposed:
         found.append({"pointer": pointer, "installed": installed, "proposed": proposed})
-
-
-def _step(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

@@ -41,8 +41,8 @@ def _row(history: History, ordinal: int) -> Document:
     }
 
 
-def _commit(commit: QueueCommit) -> Document:
-    kinds = Counter(str(one.__struct_config__.tag) for one in commit.operations)
+def commit_facts(commit: QueueCommit) -> Document:
+    """What a commit says of itself, without its operations."""
     return {
         "commit_id": commit.id,
         "at": commit.at,
@@ -50,8 +50,12 @@ def _commit(commit: QueueCommit) -> Document:
         "request_id": commit.request.id,
         "role": commit.actor.role,
         "principal": commit.actor.principal,
-        "operations": dict(sorted(kinds.items())),
     }
+
+
+def _commit(commit: QueueCommit) -> Document:
+    kinds = Counter(str(one.__struct_config__.tag) for one in commit.operations)
+    return {**commit_facts(commit), "operations": dict(sorted(kinds.items()))}
 
 
 def tally(view: View) -> Document:

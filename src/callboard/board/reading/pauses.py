@@ -6,18 +6,25 @@ is looked for backwards from the tip.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from callboard.board.protocol.operations import Control
 from callboard.board.reading.view import Document, View
 
-_NAMES = {"admission": "admission_paused", "grants": "grants_paused"}
-WHAT = {name: what for what, name in _NAMES.items()}
+Pause = Literal["admission", "grants"]
+CONTROLS: dict[Pause, Literal["admission_paused", "grants_paused"]] = {
+    "admission": "admission_paused",
+    "grants": "grants_paused",
+}
+"""What a person calls it -> control."""
+WHAT: dict[str, Pause] = {name: what for what, name in CONTROLS.items()}
 """Control -> what a person calls it."""
 
 
 def pauses(view: View) -> Document:
     """`{what: {reason, since_ms, commit_id, principal}}` for what is paused now."""
     projection = view.projection
-    missing = {name: what for what, name in _NAMES.items() if getattr(projection, name)}
+    missing = {name: what for name, what in WHAT.items() if getattr(projection, name)}
     found: Document = {}
     for request in reversed(projection.requests.values()):
         if not missing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from callboard.board.protocol import identities
-from callboard.board.reading.view import Document, View
+from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.competition import Competition, Stop
 from callboard.board.scheduling.packing import BatchRequest, plan_batch
 
@@ -21,7 +21,6 @@ def next_document(view: View, pool: str) -> Document:
     """
     winner = Competition(view.projection, pool, view.at_ms).next()
     if isinstance(winner, Stop):
-        limit = {} if winner.limit is None else {"limit": winner.limit}
         return {
             "work_id": None,
             "node_key": None,
@@ -30,7 +29,7 @@ def next_document(view: View, pool: str) -> Document:
             "observations": [],
             "class_pass": None,
             "key_pass": None,
-            **limit,
+            **known(limit=winner.limit),
         }
     return {
         "work_id": winner.state.work.work_id,
@@ -69,5 +68,5 @@ def batch_document(
         "reason": plan.stop.reason,
         "operations": msgspec.to_builtins(plan.claims),
         "assignments": msgspec.to_builtins(plan.assignments),
-        **({} if plan.stop.limit is None else {"limit": plan.stop.limit}),
+        **known(limit=plan.stop.limit),
     }

@@ -64,7 +64,8 @@ def _changes(view: View, request: RequestState) -> Document:
     ended = [one for one in commit.operations if isinstance(one, ops.WorkCancellation)]
     if request.kind == "cancel_work" and ended:
         works = [one.work_id for one in ended]
-        running = [one for one in works if _is_running(view.projection, one)]
+        launched = _launched(view.projection)
+        running = [one for one in works if one in launched]
         return {"works": works, "reason": ended[0].reason, "still_running": running}
     for one in commit.operations:
         if isinstance(one, ops.Control) and one.control in WHAT:
@@ -72,16 +73,14 @@ def _changes(view: View, request: RequestState) -> Document:
     return {}
 
 
-def _is_running(projection: Projection, work_id: str) -> bool:
-    """Whether a run of the Work, launched already, still holds its place."""
-    launched = [
-        state
+def _launched(projection: Projection) -> set[str]:
+    """Work of which a run, launched already, still holds its place."""
+    return {
+        member.work_id
         for dispatch_id in projection.open_dispatches
         if (state := projection.dispatches[dispatch_id]).state != "reserved"
-    ]
-    return any(
-        member.work_id == work_id for state in launched for member in state.assignment.claims
-    )
+        for member in state.assignment.claims
+    }
 
 
 def submit_receipt(view: View, request: RequestState) -> Document:
@@ -224,7 +223,7 @@ def no_write(view: View, request_id: str, reason: str, details: Document) -> Doc
     }
 
 
-def no_grant(view: View, asked: DispatchNextParameters, answer: Document) -> Document:
+def no_grant(asked: DispatchNextParameters, answer: Document) -> Document:
     """The receipt of a dispatch request that got nothing; `answer` is that of `no_write`."""
     return {
         **answer,

@@ -16,8 +16,8 @@ from callboard.board.ledger.history import History
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import QueueCommit
-from callboard.board.protocol.envelope import kind_of
 from callboard.board.reading.attempts import attempts_by_work
+from callboard.board.reading.lines import commit_facts
 from callboard.board.reading.names import Names
 from callboard.board.reading.view import Document, View
 from callboard.canonical import encode
@@ -91,12 +91,7 @@ def _commit(
     commit: QueueCommit, touching: list[tuple[int, ops.Operation]], names: Names
 ) -> Document:
     return {
-        "commit_id": commit.id,
-        "at": commit.at,
-        "kind": kind_of(commit.request),
-        "request_id": commit.request.id,
-        "role": commit.actor.role,
-        "principal": commit.actor.principal,
+        **commit_facts(commit),
         "policy_epoch": commit.policy_epoch,
         "operations": [_operation(index, one, names) for index, one in touching],
     }
@@ -112,10 +107,9 @@ def _operation(index: int, operation: ops.Operation, names: Names) -> Document:
         if value is not UNSET:
             found[name] = value
     run = getattr(operation, "run", UNSET)
-    if run is not UNSET:
-        found["run_id"] = run.run_id
-    elif isinstance(getattr(operation, "run_id", None), str):
-        found["run_id"] = getattr(operation, "run_id", None)
+    run_id = getattr(operation, "run_id", None) if run is UNSET else run.run_id
+    if isinstance(run_id, str):
+        found["run_id"] = run_id
     evidence = getattr(operation, "evidence", UNSET)
     if evidence is not UNSET:
         found["evidence"] = msgspec.to_builtins(evidence)

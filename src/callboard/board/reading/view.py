@@ -17,6 +17,11 @@ Provenance = Literal["live", "snapshot", "staged"]
 Document = dict[str, Any]
 
 
+def known(**facts: Any) -> Document:
+    """The facts that are there: a None says nothing and is left out."""
+    return {name: value for name, value in facts.items() if value is not None}
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A history at `at_ms` (Unix ms); `live` is the branch tip, `snapshot` a file's content."""
@@ -32,11 +37,7 @@ class View:
     def with_history(self) -> View:
         """The view itself, or `queue_missing` where the board has no history yet."""
         if self.projection.tip is None:
-            raise CallboardError(
-                "queue_missing",
-                "the board has no history yet",
-                "post a first plan: callboard submit FILE",
-            )
+            raise no_history()
         return self
 
     def stamp(self) -> Document:
@@ -46,6 +47,15 @@ class View:
             "evaluated_at_ms": self.at_ms,
             "provenance": self.provenance,
         }
+
+
+def no_history() -> CallboardError:
+    """What is said of a board that nobody has posted to."""
+    return CallboardError(
+        "queue_missing",
+        "the board has no history yet",
+        "post a first plan: callboard submit FILE",
+    )
 
 
 def prefix(history: History, ordinal: int) -> History:

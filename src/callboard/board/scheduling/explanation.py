@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 
 from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
-from callboard.board.protocol.operations import WorkDependency
 from callboard.board.scheduling.gates import gate_reason
 
 READY = "ready"
 _FINAL_REASONS = ("dependency_failed", "dependency_delivery_failed")
-
-
 MAX_PATH = 20
 
 
@@ -123,11 +120,10 @@ class Explainer:
         found: list[Obstacle] = []
         if not state.blocked:
             return found
-        for dependency in state.work.depends_on:
-            if isinstance(dependency, WorkDependency):
-                fate = self._fate(dependency.work_id)
-                if fate is not None:
-                    found.append(fate.obstacle(state.work.work_id))
+        for predecessor in state.work.predecessors:
+            fate = self._fate(predecessor)
+            if fate is not None:
+                found.append(fate.obstacle(state.work.work_id))
         return sorted(found, key=_finality)
 
     def _fate(self, work_id: str) -> _Fate | None:
@@ -145,11 +141,7 @@ class Explainer:
                 self._fates[current] = own or (None if state.barrier == "verified" else waits)
                 stack.pop()
                 continue
-            ancestors = [
-                dependency.work_id
-                for dependency in state.work.depends_on
-                if isinstance(dependency, WorkDependency)
-            ]
+            ancestors = state.work.predecessors
             unknown = [one for one in ancestors if one not in self._fates]
             if unknown:
                 stack.extend(unknown)

@@ -17,7 +17,7 @@ from callboard.board.protocol.commit import (
     DispatchNextParameters,
     ResultReference,
 )
-from callboard.board.protocol.operations import Claim, WorkDependency
+from callboard.board.protocol.operations import Claim
 from callboard.board.protocol.policy import Profile
 from callboard.board.scheduling.competition import Competition, Stop, Winner
 from callboard.canonical import encode_trusted
@@ -59,7 +59,11 @@ class BatchRequest:
             request_id=request_id,
             commit_id=commit_id,
             observed=observed,
-            profiles=approved_profiles(parameters),
+            profiles=(
+                tuple(parameters.worker_profiles)
+                if isinstance(parameters.worker_profiles, list)
+                else None
+            ),
         )
 
 
@@ -94,11 +98,6 @@ class _Group:
         )
 
 
-def approved_profiles(asked: DispatchNextParameters) -> tuple[str, ...] | None:
-    """The profiles that a request restricts itself to, frozen in it; None for all."""
-    return tuple(asked.worker_profiles) if isinstance(asked.worker_profiles, list) else None
-
-
 def plan_batch(projection: Projection, request: BatchRequest, at: int) -> BatchPlan:
     """The Claims that `request` gets at `at`, with their assignments."""
     return _Packer(projection, request, at).run()
@@ -116,17 +115,7 @@ class _Packer:
         self._winners: list[Winner] = []
 
     def run(self) -> BatchPlan:
-        while (stop := self._budget()) is None:
-            winner = self._competition.next()
-            if isinstance(winner, Stop):
-                stop = winner
-                break
-            stop = self._place(winner)
-            if stop is not None:
-                break
-            self._competition.serve(winner)
-            self._winners.append(winner)
-        assert stop is not None
+        stop = self._fill()
         return BatchPlan(
             claims=self._claims,
             assignments=[self._assignment(group) for group in self._groups],
@@ -134,6 +123,19 @@ class _Packer:
             stop=stop,
             clocks=self._competition.clocks(),
         )
+
+    def _fill(self) -> Stop:
+        """Serve winners until something ends the prefix; answers what did."""
+        while (stop := self._budget()) is None:
+            winner = self._competition.next()
+            if isinstance(winner, Stop):
+                return winner
+            blocked = self._place(winner)
+            if blocked is not None:
+                return blocked
+            self._competition.serve(winner)
+            self._winners.append(winner)
+        return stop
 
     def _budget(self) -> Stop | None:
         if len(self._claims) >= self._request.max_claims:
@@ -173,11 +175,7 @@ class _Packer:
             claim_id=identities.claim_id(self._request.request_id, len(self._claims) + 1),
             work_id=work.work_id,
             work=work.payload,
-            result_refs=[
-                self._reference(dependency.work_id)
-                for dependency in work.depends_on
-                if isinstance(dependency, WorkDependency)
-            ],
+            result_refs=[self._reference(predecessor) for predecessor in work.predecessors],
         )
 
     def _reference(self, work_id: str) -> ResultReference:

@@ -7,10 +7,8 @@ here and no line is skipped.
 from __future__ import annotations
 
 import re
-from bisect import bisect
 from typing import NamedTuple
 
-from callboard.board.storage.store import LedgerTip
 from callboard.canonical import MAX_PARSE_BYTES
 from callboard.errors import CallboardError
 
@@ -81,48 +79,6 @@ def too_large(size_bytes: int, where: str) -> CallboardError:
             "limit_bytes": MAX_LEDGER_BYTES,
             "where": where,
         },
-    )
-
-
-def history_replaced(seen: LedgerTip, found: LedgerTip, where: str) -> CallboardError:
-    """The refusal of a ledger that does not begin with the one this process has read before.
-
-    Line and byte are those of the first line read before that is gone or another one.
-    """
-    length = bisect(range(1, len(seen.data) + 1), False, key=lambda n: not _agree(seen, found, n))
-    byte = seen.data.rfind(b"\n", 0, length) + 1
-    line = seen.data.count(b"\n", 0, byte) + 1
-    differs = f"differs from line {line}, byte {byte} on"
-    now = "is gone" if found.revision is None else f"is at {found.revision}, which {differs}"
-    return CallboardError(
-        "ledger_invalid",
-        f"{where} no longer holds the commit {seen.revision} that this process has read: the "
-        f"branch {now}",
-        "if it was moved or removed by mistake, find its last commit with `git reflog` or `git "
-        "fsck --lost-found`, and set it back with `git branch -f`; to go on with what is there "
-        "now, start again",
-        {
-            "cause": "history_replaced",
-            "line": line,
-            "byte": byte,
-            "where": where,
-            "seen": seen.revision,
-            "found": found.revision,
-        },
-    )
-
-
-def _agree(one: LedgerTip, other: LedgerTip, length: int) -> bool:
-    return one.data[:length] == other.data[:length]
-
-
-def base_mismatch(revision: str | None) -> CallboardError:
-    """The refusal of a base whose bytes are not those of its revision."""
-    return CallboardError(
-        "append_base_invalid",
-        f"the base's bytes are not the ledger at {revision or 'an absent branch'}",
-        "append to a tip that this store has read",
-        {"revision": revision},
     )
 
 

@@ -17,24 +17,29 @@ from __future__ import annotations
 
 import shlex
 import threading
+from io import BytesIO
 
 from callboard.board.storage.commits import TreeEntry, path_parts
 from callboard.board.storage.framing import (
     MAX_LEDGER_BYTES,
-    base_mismatch,
     check_ledger,
     check_lines,
-    history_replaced,
     ledger_invalid,
     too_large,
 )
 from callboard.board.storage.refs import check_name
+from callboard.board.storage.refusals import base_mismatch
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended, LedgerTip, LostRace
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 
 _ABSENT = LedgerTip(None, b"")
+
+
+LEDGER_FILE = "work-queue.jsonl"
+_REFS = "refs/"
+_HEADS = "refs/heads/"
 
 
 class GitStore:
@@ -47,7 +52,7 @@ class GitStore:
         self,
         repository: Repository,
         branch: str = "work-queue",
-        file: str = "work-queue.jsonl",
+        file: str = LEDGER_FILE,
         *,
         clock: Clock | None = None,
     ) -> None:
@@ -59,6 +64,7 @@ class GitStore:
         self._where = f"{file!r} on branch {branch!r}"
         self._last = _ABSENT
         self._lock = threading.RLock()
+        check_branch(branch)
         check_name(self._ref)
         if len(path_parts(file)) != 1:
             raise CallboardError(
@@ -72,9 +78,10 @@ class GitStore:
 
     def revision(self) -> str | None:
         """The branch tip's commit id; see `LedgerStore.revision`."""
-        if self._repository.symbolic_target(self._ref) is not None:
+        held = self._repository.ref_value(self._ref)
+        if held.target is not None:
             raise self._refused("it is only another name for a different branch")
-        return self._repository.read_ref(self._ref)
+        return held.oid
 
     def read(self) -> LedgerTip:
         """The ledger at the branch tip; see `LedgerStore.read`.
@@ -122,7 +129,7 @@ class GitStore:
                 return LostRace()
             self._refuse_default()
             data = self._at(revision).data
-        if data is not base.data and data != base.data:
+        if data != base.data:
             raise base_mismatch(revision)
         if revision is None:
             self._refuse_unborn()
@@ -141,7 +148,9 @@ class GitStore:
             raise
         tip = LedgerTip(commits[0], data + lines)
         with self._lock:
-            self._last = tip
+            # Another thread may have read a later tip meanwhile, and what it was told stays.
+            if len(tip.data) > len(self._last.data):
+                self._last = tip
         return Appended(tip)
 
     def _commit(self, parent: str | None, data: bytes, lines: bytes, message: str) -> str:
@@ -159,16 +168,16 @@ class GitStore:
         if seen.revision != revision:
             tip = _ABSENT if revision is None else self._loaded(revision)
             if not tip.data.startswith(seen.data):
-                raise history_replaced(seen, tip, self._where)
+                raise self._replaced(seen, tip)
             self._last = tip
         return self._last
 
     def _loaded(self, revision: str) -> LedgerTip:
-        data = self._load(revision, self._repository.entry(revision, self._file))
+        data = self._load(self._repository.entry(revision, self._file))
         check_ledger(data, self._where)
         return LedgerTip(revision, data)
 
-    def _load(self, revision: str, entry: TreeEntry | None) -> bytes:
+    def _load(self, entry: TreeEntry | None) -> bytes:
         if entry is None:
             raise self._refused(f"it exists and holds no {self._file!r}")
         if not entry.is_file:
@@ -190,6 +199,31 @@ class GitStore:
         if folder is not None:
             raise self._refused(f"it is checked out in {str(folder)!r}, and holds no ledger")
 
+    def _replaced(self, seen: LedgerTip, found: LedgerTip) -> CallboardError:
+        """The refusal of a ledger that does not begin with the one this process has read before.
+
+        Line and byte are those of the first line read before that is gone or another one.
+        """
+        line, byte = _first_difference(seen.data, found.data)
+        differs = f"differs from line {line}, byte {byte} on"
+        now = "is gone" if found.revision is None else f"is at {found.revision}, which {differs}"
+        return CallboardError(
+            "ledger_invalid",
+            f"{self._where} no longer holds the commit {seen.revision} that this process has read: "
+            f"the branch {now}",
+            "if it was moved or removed by mistake, find its last commit with `git reflog` or `git "
+            "fsck --lost-found`, and set it back with `git branch -f`; to go on with what is there "
+            "now, start again",
+            {
+                "cause": "history_replaced",
+                "line": line,
+                "byte": byte,
+                "where": self._where,
+                "seen": seen.revision,
+                "found": found.revision,
+            },
+        )
+
     def _refused(self, found: str) -> CallboardError:
         return CallboardError(
             "queue_branch_refused",
@@ -202,5 +236,35 @@ class GitStore:
         return {"branch": _plain(self._branch)}
 
 
+def _first_difference(seen: bytes, found: bytes) -> tuple[int, int]:
+    """The number (from 1) and the first byte (from 0) of the first line of `seen` not in place."""
+    line, byte = 1, 0
+    for one, other in zip(BytesIO(seen), BytesIO(found), strict=False):
+        if one != other:
+            break
+        line += 1
+        byte += len(one)
+    return line, byte
+
+
 def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def check_branch(name: str) -> None:
+    """Refuse the full name of a ref, which as a branch would mean `refs/heads/refs/…`.
+
+    Raises `queue_branch_refused`.
+    """
+    if not name.startswith(_REFS):
+        return
+    short = name.removeprefix(_HEADS)
+    hint = "name a branch, such as 'work-queue'"
+    if short and not short.startswith(_REFS):
+        hint = f"use the short name: --branch {shlex.quote(short)}"
+    raise CallboardError(
+        "queue_branch_refused",
+        f"{name!r} is the full name of a ref, not that of a branch",
+        hint,
+        {"branch": _plain(name)},
+    )

@@ -10,7 +10,8 @@ import hashlib
 import threading
 from collections.abc import Callable
 
-from callboard.board.storage.framing import base_mismatch, check_ledger, check_lines
+from callboard.board.storage.framing import check_ledger, check_lines
+from callboard.board.storage.refusals import base_mismatch
 from callboard.board.storage.store import Appended, LedgerTip, LostRace
 
 _WHERE = "the ledger in memory"

@@ -23,7 +23,7 @@ from callboard.board.storage.refusals import io_refused
 from callboard.board.storage.vanishing import make_folders
 from callboard.board.storage.writer_lock import Busy, Patience, WriterLock
 from callboard.errors import CallboardError
-from callboard.files import sync_folder
+from callboard.files import sync_folder, write_synced
 
 _MAX_HOPS = 5
 _READ_BYTES = 4096
@@ -189,9 +189,6 @@ class Refs:
             raise _invalid(name, f"it is a symbolic ref to {value.target!r}")
         return value.oid
 
-    def _conflict(self, name: str) -> CallboardError:
-        return _conflict(name, self.in_the_way(name) or "another ref")
-
     def _swap(self, name: str, old: str | None, new: str, writer: WriterLock) -> bool:
         """The move itself, under Git's own lock file, so that Git's writers are kept out too."""
         path = self._path(name)
@@ -210,7 +207,7 @@ class Refs:
                 lock.unlink(missing_ok=True)
                 raise
         except (IsADirectoryError, NotADirectoryError) as error:
-            raise self._conflict(name) from error
+            raise _conflict(name, self.in_the_way(name)) from error
         except OSError as error:
             raise io_refused("move the ref", path, error) from error
         finally:
@@ -254,11 +251,11 @@ class Refs:
             for folder, _, _ in os.walk(path, topdown=False):
                 _drop(folder)
         except (FileExistsError, NotADirectoryError) as error:
-            raise self._conflict(name) from error
+            raise _conflict(name, self.in_the_way(name)) from error
         except OSError as error:
             if error.errno != errno.ENOTEMPTY:
                 raise
-            raise self._conflict(name) from error
+            raise _conflict(name, self.in_the_way(name)) from error
 
     def _sync(self, name: str, folders: set[Path]) -> None:
         try:
@@ -305,12 +302,13 @@ def _invalid(name: str, found: str) -> CallboardError:
     )
 
 
-def _conflict(name: str, other: str) -> CallboardError:
+def _conflict(name: str, other: str | None) -> CallboardError:
+    existing = other or "another ref"
     return CallboardError(
         "ref_conflict",
-        f"the ref {name!r} cannot stand beside the existing {other!r}",
+        f"the ref {name!r} cannot stand beside the existing {existing!r}",
         "choose another name, or remove the other ref",
-        {"ref": name, "existing": other},
+        {"ref": name, "existing": existing},
     )
 
 
@@ -346,10 +344,7 @@ def _create(lock: Path, contents: bytes) -> bool:
     except FileExistsError:
         return False
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(contents)
-            stream.flush()
-            os.fsync(stream.fileno())
+        write_synced(descriptor, contents)
     except BaseException:
         lock.unlink(missing_ok=True)
         raise

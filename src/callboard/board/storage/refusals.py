@@ -1,6 +1,7 @@
 """The storage package's refusals that several of its modules share.
 
-Each names the path or object that was met and what a person does next; none holds file contents.
+Each names the path, object or revision that was met and what a person does next; none holds file
+contents.
 """
 
 from __future__ import annotations
@@ -43,6 +44,16 @@ def io_refused(what: str, path: Path, error: OSError) -> CallboardError:
         f"cannot {what} {str(path)!r}: {error.strerror or error}",
         hint,
         {"path": str(path), "errno": errno.errorcode.get(error.errno or 0, "unknown")},
+    )
+
+
+def base_mismatch(revision: str | None) -> CallboardError:
+    """The refusal of a base whose bytes are not those of its revision."""
+    return CallboardError(
+        "append_base_invalid",
+        f"the base's bytes are not the ledger at {revision or 'an absent branch'}",
+        "append to a tip that this store has read",
+        {"revision": revision},
     )
 
 

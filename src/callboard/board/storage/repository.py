@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from dulwich.file import SharedPerm
+from dulwich.object_format import OBJECT_FORMATS
 
 from callboard.board.storage import discovery, remote_name
 from callboard.board.storage.commits import (
@@ -26,7 +27,7 @@ from callboard.board.storage.commits import (
 )
 from callboard.board.storage.discovery import Layout
 from callboard.board.storage.objects import Objects
-from callboard.board.storage.refs import Refs
+from callboard.board.storage.refs import Refs, RefValue
 from callboard.board.storage.refusals import io_refused, object_missing, repository_invalid
 from callboard.errors import CallboardError
 
@@ -44,7 +45,7 @@ class Repository:
         self._refs = Refs(
             layout.git_dir,
             layout.common_dir,
-            oid_length=40 if layout.object_format == "sha1" else 64,
+            oid_length=OBJECT_FORMATS[layout.object_format].hex_length,
             shared=shared,
         )
 
@@ -157,9 +158,9 @@ class Repository:
         """The object id that the full ref name leads to, or None; `ref_invalid` if it is bad."""
         return self._refs.resolve(name)
 
-    def symbolic_target(self, name: str) -> str | None:
-        """The ref that the symbolic ref `name` names; None for an ordinary or absent one."""
-        return self._refs.read(name).target
+    def ref_value(self, name: str) -> RefValue:
+        """What the full ref `name` holds itself, not followed; `ref_invalid` if it is bad."""
+        return self._refs.read(name)
 
     def ref_in_the_way(self, name: str) -> str | None:
         """The existing ref beside which `name` could not be created (`a` and `a/b`), or None."""

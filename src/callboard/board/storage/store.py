@@ -46,8 +46,9 @@ class LedgerStore(Protocol):
 
         Raises `CallboardError` `ledger_invalid` for a ledger that is present but empty, torn or
         otherwise not whole lines; details hold `cause`, `line`, `byte` and `where` as `framing`
-        gives them, nothing is repaired. Bytes once answered stay: a ledger that no longer begins
-        with them, or is gone, is refused with cause `history_replaced` for as long as it is so.
+        gives them, nothing is repaired. Bytes once answered stay: where others can move or remove
+        the ledger, one that no longer begins with them is refused with cause `history_replaced`
+        for as long as it is so; details then hold the revisions `seen` and `found` too.
         """
         ...
 

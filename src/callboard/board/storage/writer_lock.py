@@ -19,6 +19,7 @@ from dulwich.file import SharedPerm, adjust_shared_perm
 
 from callboard.board.storage.refusals import io_refused
 from callboard.board.storage.vanishing import make_folders, retried
+from callboard.files import write_synced
 
 _FIRST_PAUSE_S = 0.001
 _LONGEST_PAUSE_S = 0.02
@@ -145,10 +146,7 @@ class WriterLock:
         descriptor = os.open(
             self.pending, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666
         )
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(contents)
-            stream.flush()
-            os.fsync(stream.fileno())
+        write_synced(descriptor, contents)
         adjust_shared_perm(self.pending, self._shared)
         return self.pending
 

@@ -11,30 +11,24 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from callboard.errors import CallboardError
+from callboard.surfaces.cli.verbs import VERBS
 
 if TYPE_CHECKING:
     from callboard.board.board import Board, Folders
 
 APPLICATION = "callboard"
-NOTHING = 3
-"""Exit status of a normal answer that granted nothing."""
 
-BOARD_VERBS = (
-    "init", "submit", "run", "status", "show", "explain", "trace", "dispatch", "cancel", "pause",
-    "resume", "policy", "ledger", "whoami",
-)  # fmt: skip
+BOARD_VERBS = tuple(verb for verb in VERBS if verb != "worker")
 """The verbs that act on the chosen board."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _COMMAND = re.compile(rf"(?<![\w./-])callboard (?=(?:{'|'.join(BOARD_VERBS)})\b)")
-_REFS = "refs/"
-_HEADS = "refs/heads/"
 _GIT = re.compile(r"\bgit (?=(?:add|commit)\b)")
 
 
@@ -67,33 +61,7 @@ class Chosen:
         from callboard.board.board import Board
 
         branch = self.branch or os.environ.get("CALLBOARD_BRANCH") or None
-        board = Board.open(self.folder, folders(), branch=branch)
-        try:
-            # Here, since the settings may have named it.
-            check_branch(board.site.branch)
-        except CallboardError:
-            board.close()
-            raise
-        return board
-
-
-def check_branch(name: str) -> None:
-    """Refuse the full name of a ref, which as a branch would mean `refs/heads/refs/…`.
-
-    Raises `queue_branch_refused`.
-    """
-    if not name.startswith(_REFS):
-        return
-    short = name.removeprefix(_HEADS)
-    hint = "name a branch, such as 'work-queue'"
-    if short and not short.startswith(_REFS):
-        hint = f"use the short name: --branch {shlex.quote(short)}"
-    raise CallboardError(
-        "queue_branch_refused",
-        f"{name!r} is the full name of a ref, not that of a branch",
-        hint,
-        {"branch": name.encode("utf-8", "replace").decode("utf-8")},
-    )
+        return Board.open(self.folder, folders(), branch=branch)
 
 
 def folders() -> Folders:
@@ -132,11 +100,22 @@ def board_options(command: Command) -> Command:
     return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
 
 
-request_option = click.option(
+def _fresh_request_id() -> str:
+    from callboard.board.board import new_request_id
+
+    return new_request_id()
+
+
+_requests = partial(
+    click.option,
     "--request-id",
     metavar="ID",
+    type=str,
     help="Name the request: said again, it changes nothing and gives the same answer.",
 )
+request_option = _requests(default=_fresh_request_id)
+requests_option = _requests()
+"""For a command that makes many requests; None where they are not named."""
 
 
 def reason_option(example: str) -> Callable[[Command], Command]:

@@ -6,11 +6,11 @@ What they answer is read from the record that stands, never from what was typed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from callboard.board.board import Board, Pause, new_request_id
+from callboard.board.board import Board, Pause
 from callboard.board.projection.state import Projection
 from callboard.board.reading.names import Names, find_work
 from callboard.surfaces.cli.chosen import (
@@ -21,7 +21,7 @@ from callboard.surfaces.cli.chosen import (
 )
 from callboard.surfaces.cli.render import Block, emit
 
-_WHAT = click.argument("what", type=click.Choice(["admission", "grants"]))
+_WHAT = click.argument("what", type=click.Choice(get_args(Pause)))
 _MAX_NAMED = 10
 
 
@@ -31,9 +31,7 @@ _MAX_NAMED = 10
 @request_option
 @board_options
 @click.pass_context
-def cancel(
-    context: click.Context, nodes: tuple[str, ...], reason: str, request_id: str | None
-) -> None:
+def cancel(context: click.Context, nodes: tuple[str, ...], reason: str, request_id: str) -> None:
     """End nodes for good, all of them or none. What waits for them stays blocked.
 
     The run of a node that is under way goes on, without effect, and keeps its place until it ends.
@@ -42,9 +40,8 @@ def cancel(
     projection = board.view().with_history().projection
     found = [find_work(projection, node).work.work_id for node in nodes]
     asked = list(dict.fromkeys(found))
-    identity = new_request_id() if request_id is None else request_id
-    outcome = board.cancel(asked, reason=reason, request_id=identity)
-    document = board.receipt(outcome, request_id=identity)
+    outcome = board.cancel(asked, reason=reason, request_id=request_id)
+    document = board.receipt(outcome, request_id=request_id)
     document.setdefault("works", [])
     emit(context, document, lambda: _cancel_text(board, document, asked))
 
@@ -90,11 +87,10 @@ def _setter(name: str, paused: bool, example: str, text: str) -> click.Command:
     @request_option
     @board_options
     @click.pass_context
-    def set_(context: click.Context, what: Pause, reason: str, request_id: str | None) -> None:
+    def set_(context: click.Context, what: Pause, reason: str, request_id: str) -> None:
         board = board_of(context)
-        identity = new_request_id() if request_id is None else request_id
-        outcome = board.set_paused(what, paused, reason=reason, request_id=identity)
-        document = {"what": what, "paused": paused, **board.receipt(outcome, request_id=identity)}
+        outcome = board.set_paused(what, paused, reason=reason, request_id=request_id)
+        document = {"what": what, "paused": paused, **board.receipt(outcome, request_id=request_id)}
         emit(context, document, lambda: _set_text(document))
 
     return set_

@@ -16,29 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callboard.board.board import Accepted, Board, new_request_id
+from callboard.board.board import Accepted, Board
 from callboard.board.protocol.commit import DispatchNextParameters
 from callboard.board.protocol.policy import CEILINGS
 from callboard.board.reading.overview import overview
 from callboard.board.reading.receipts import no_grant
 from callboard.surfaces.cli.chosen import (
-    NOTHING,
     Chosen,
     Command,
     board_of,
     board_options,
     request_option,
+    requests_option,
 )
+from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, TERMINATED
 from callboard.surfaces.cli.events import EventLines
 from callboard.surfaces.cli.render import Block, Hint, count, duration, emit, faint, write_text
 from callboard.surfaces.cli.watch import Watch, watching
 from callboard.surfaces.cli.words import reason_text, stop_text
 
 if TYPE_CHECKING:
-    from callboard.board.execution.runner import DispatchAnswer, RunEvent, RunSummary
+    from callboard.board.execution.run_events import RunEvent
+    from callboard.board.execution.runner import DispatchAnswer, RunSummary
 
-INTERRUPTED = 130
-TERMINATED = 143
 DEFAULT_WORKERS = 4
 MAX_STUCK = 100
 MAX_NAMED = 10
@@ -80,11 +80,10 @@ def dispatch(
     max_claims: int,
     max_dispatches: int,
     max_bytes: int,
-    request_id: str | None,
+    request_id: str,
 ) -> None:
     """Grant the next fair batch and launch its runs. Ends with 3 when nothing was granted."""
     board = board_of(context)
-    identity = new_request_id() if request_id is None else request_id
     asked = DispatchNextParameters(
         pool=board.pool_name(pool),
         max_claims=max_claims,
@@ -97,9 +96,9 @@ def dispatch(
         max_claims=max_claims,
         max_dispatches=max_dispatches,
         max_bytes=max_bytes,
-        request_id=identity,
+        request_id=request_id,
     )
-    document = _receipt(board, identity, asked, answer)
+    document = _receipt(board, request_id, asked, answer)
     emit(context, document, lambda: _receipt_text(document))
     if not isinstance(answer.outcome, Accepted):
         context.exit(NOTHING)
@@ -110,7 +109,7 @@ def _receipt(
 ) -> dict[str, Any]:
     receipt = board.receipt(answer.outcome, request_id=request_id)
     if not isinstance(answer.outcome, Accepted):
-        return no_grant(board.view(), asked, receipt)
+        return no_grant(asked, receipt)
     receipt["launches"] = [
         {"dispatch_id": one.dispatch_id, "status": one.status, "run_id": one.run_id}
         for one in answer.launches
@@ -155,7 +154,7 @@ def _limit(document: dict[str, Any]) -> str | None:
 )
 @click.option("--until-idle", is_flag=True, help="End when nothing is left that could move.")
 @click.option("--watch", is_flag=True, help="Show the board while it runs.")
-@request_option
+@requests_option
 @board_options
 @click.pass_context
 def run(

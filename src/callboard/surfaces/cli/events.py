@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callboard.board.board import Board
+from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.board.reading.attempts import claim_document
 from callboard.board.reading.names import Names
 from callboard.surfaces.cli.render import clock, count
 from callboard.surfaces.cli.words import conclusion_text, short_failure
 
 if TYPE_CHECKING:
-    from callboard.board.execution.runner import RunEvent
+    from callboard.board.execution.run_events import RunEvent
 
-_GAVE_UP = "attempts_exhausted"
 _WORDS = {
     "claim_cancelled": "failed",
     "work_cancelled": "ended",
@@ -36,8 +36,7 @@ class EventLines:
     def line(self, event: RunEvent) -> str:
         """`10:11:32  failed  build  (exit 7, again at 10:12:02)`."""
         word, said = self._said(event)
-        time = clock(event.at_ms, self._board.site.clock.now_ms())
-        line = f"{time}  {word:<{_WIDTH}}  {self._subject(event)}"
+        line = f"{self._clock(event.at_ms)}  {word:<{_WIDTH}}  {self._subject(event)}"
         return f"{line}  ({said})" if said else line
 
     def _said(self, event: RunEvent) -> tuple[str, str]:
@@ -45,7 +44,7 @@ class EventLines:
         reason = str(details.get("reason", ""))
         if event.kind == "claim_cancelled":
             return "failed", self._failure(event)
-        if event.kind == "work_cancelled" and reason == _GAVE_UP:
+        if event.kind == "work_cancelled" and reason == ATTEMPTS_EXHAUSTED:
             return "gave up", f"after {count(details['attempts'], 'attempt')}"
         if event.kind == "waiting":
             more = f", {details['others']} more later" if details["others"] else ""

@@ -16,9 +16,10 @@ from callboard import files
 from callboard.board.execution.principal import make_principal
 from callboard.board.publishing.config import CONFIG_PATH, read_settings
 from callboard.board.publishing.recipe import recipe_path
+from callboard.board.storage.git import check_branch
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
-from callboard.surfaces.cli.chosen import Chosen, board_options, check_branch, folders
+from callboard.surfaces.cli.chosen import Chosen, board_options, folders
 from callboard.surfaces.cli.render import Block, Hint, emit
 
 STARTER_CONFIG = """\

@@ -20,8 +20,9 @@ from callboard.board.reading.view import View, prefix
 from callboard.board.storage.framing import check_ledger
 from callboard.clock import SystemClock
 from callboard.errors import CallboardError
-from callboard.surfaces.cli.chosen import NOTHING, board_of, board_options
-from callboard.surfaces.cli.inputs import read_input
+from callboard.surfaces.cli.chosen import board_of, board_options
+from callboard.surfaces.cli.endings import NOTHING, REFUSED
+from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 from callboard.surfaces.cli.render import (
     Block,
     Hint,
@@ -31,13 +32,12 @@ from callboard.surfaces.cli.render import (
     emit,
     faint,
     local_time,
+    short,
     write_bytes,
 )
-from callboard.surfaces.cli.status import SHORT_ID
 from callboard.surfaces.cli.words import basis_text, stop_text
 
 _FILE = click.argument("file", required=False, metavar="[FILE|-]")
-_INVALID = 1
 _PLAN_FIELDS = (
     "work_id", "node_key", "reason", "observations", "class_pass", "key_pass",
     "operations", "assignments",
@@ -54,7 +54,7 @@ def ledger() -> None:
 @board_options
 def canonical_(file: str | None) -> None:
     """Print the canonical bytes of any JSON value, and a newline."""
-    data = read_input(file or "-", what="JSON document")
+    data = read_input(file or STANDARD_INPUT, what="JSON document")
     value = canonical.decode(data, limit_bytes=canonical.MAX_PARSE_BYTES)
     write_bytes(canonical.encode(value) + b"\n")
 
@@ -64,7 +64,7 @@ def _data(context: click.Context, file: str | None) -> tuple[bytes, str]:
     if file is None:
         board = board_of(context)
         return board.ledger_bytes(), f"the ledger on branch {board.site.branch!r}"
-    where = "standard input" if file == "-" else repr(file)
+    where = "standard input" if file == STANDARD_INPUT else repr(file)
     return read_input(file, what="ledger"), where
 
 
@@ -173,7 +173,7 @@ def _plan_text(document: dict[str, Any]) -> Iterator[Block]:
         return
     for assignment in document["assignments"]:
         members = ", ".join(
-            f"{one['handle']} {one['work_id'][:12]}" for one in assignment["claims"]
+            f"{one['handle']} {short(one['work_id'])}" for one in assignment["claims"]
         )
         yield f"{assignment['dispatch_id']}: {members}"
     yield f"then: {stop}"
@@ -195,7 +195,7 @@ def verify(context: click.Context, file: str | None) -> None:
             "diagnosis": lines.diagnose(data),
         }
         emit(context, refused, lambda: _diagnosis_text(refused))
-        context.exit(_INVALID)
+        context.exit(REFUSED)
     emit(context, document, lambda: _tally_text(document))
 
 
@@ -232,8 +232,7 @@ def _tally_text(document: dict[str, Any]) -> Iterator[Block]:
         f"{count(document['unreleased_dispatches'], 'run')} with a place, "
         f"{count(document['pending_deliveries'], 'delivery', 'deliveries')} to verify"
     )
-    epoch = str(document["policy_epoch"])[:SHORT_ID]
-    yield faint(f"tip {str(document['tip'])[:SHORT_ID]}, epoch {epoch}")
+    yield faint(f"tip {short(document['tip'])}, epoch {short(document['policy_epoch'])}")
 
 
 @ledger.command(short_help="List the commits in causal order.")
@@ -264,7 +263,7 @@ def _log_text(document: dict[str, Any]) -> Iterator[Block]:
                 one["kind"],
                 _kinds(one),
                 one["role"],
-                one["commit_id"][:SHORT_ID],
+                short(one["commit_id"]),
                 one["request_id"],
             )
             for one in document["commits"]

@@ -16,7 +16,6 @@ from callboard.board.reading.decisions import before_claim
 from callboard.board.reading.detail import detail, why
 from callboard.board.reading.names import find_claim, find_dispatch, find_work
 from callboard.board.reading.receipts import receipt, request_of
-from callboard.board.reading.view import View
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.render import (
     Block,
@@ -28,21 +27,19 @@ from callboard.surfaces.cli.render import (
     emit,
     faint,
     heading,
+    short,
 )
-from callboard.surfaces.cli.status import SHORT_ID, mark_if_lost, present_ms, stamp_text
+from callboard.surfaces.cli.stamp import present_ms, stamp_text
+from callboard.surfaces.cli.status import mark_if_lost
 from callboard.surfaces.cli.words import (
     attempt_text,
     basis_text,
     conclusion_text,
+    key_text,
     obstacle_text,
     reason_text,
     stop_text,
 )
-
-
-def _view(context: click.Context) -> View:
-    """The present board, or `queue_missing` where it has no history."""
-    return board_of(context).view().with_history()
 
 
 @click.command()
@@ -51,9 +48,9 @@ def _view(context: click.Context) -> View:
 @click.pass_context
 def show(context: click.Context, node: str) -> None:
     """Show one node in full. NODE is its key, graph:key, its Work id or the start of one."""
-    view = _view(context)
-    document = detail(view, find_work(view.projection, node))
     board = board_of(context)
+    view = board.view().with_history()
+    document = detail(view, find_work(view.projection, node))
     mark_if_lost(board, document)
     for claim in document["claims"]:
         _add_host_facts(board.host, claim)
@@ -82,7 +79,7 @@ def _show_text(document: dict[str, Any]) -> Iterator[Block]:
     yield f"work id   {document['work_id']}"
     if document["graph_id"] != root_graph_id(work["payload"]):
         yield f"graph     {document['graph_id']}"
-    key = document["fairness_key"] or "(none)"
+    key = key_text(document["fairness_key"])
     yield f"turn      pool {document['pool']}, priority {document['priority']}, key {key}"
     tried = count(document["attempts"], "attempt")
     yield f"worker    {work['worker_profile']}, {tried} so far"
@@ -150,10 +147,11 @@ def explain(
 ) -> None:
     """Say why a NODE waits, what became of a request, or why a Claim went where it went."""
     _one_of(NODE=node, request=request_id, before_claim=claim_id)
-    view = _view(context)
+    board = board_of(context)
+    view = board.view().with_history()
     if node is not None:
         document = why(view, find_work(view.projection, node))
-        mark_if_lost(board_of(context), document)
+        mark_if_lost(board, document)
         emit(context, document, lambda: _why_text(document))
     elif request_id is not None:
         document = receipt(view, request_of(view.projection, request_id))
@@ -229,7 +227,7 @@ def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
 
 def _change_text(document: dict[str, Any]) -> Iterator[Block]:
     if "works" in document:
-        works = ", ".join(work_id[:SHORT_ID] for work_id in document["works"])
+        works = ", ".join(short(work_id) for work_id in document["works"])
         yield f"ended {works}: {document['reason']}"
     if "what" in document:
         state = "paused" if document["paused"] else "open"
@@ -244,14 +242,14 @@ def _decision_text(document: dict[str, Any]) -> Iterator[Block]:
         f"pool {decision['pool']}, {decision['mode']}, {clock(decision['at'], now_ms)}, operation "
         f"{decision['operation']} of {decision['commit_id']}"
     )
-    key = winner["fairness_key"] or "(none)"
+    key = key_text(winner["fairness_key"])
     yield (
         f"priority {winner['priority']} at pass {winner['class_pass'] or '-'}, key {key} at pass "
         f"{winner['key_pass']}, place {_place(winner['position'])}: the oldest there"
     )
     for name, standing in document["passes"].items():
         what = "priority" if name == "classes" else f"key of priority {name}"
-        rows = [(one["name"] or "(none)", one["pass"]) for one in standing["rows"]]
+        rows = [(key_text(one["name"]), one["pass"]) for one in standing["rows"]]
         yield Table((what, "pass"), rows)
         more = standing["count"] - standing["offset"] - len(rows)
         if more > 0:
@@ -280,7 +278,7 @@ def trace(
 ) -> None:
     """List every commit that touched a NODE, a Claim or a dispatch, in order."""
     _one_of(NODE=node, claim=claim_id, dispatch=dispatch_id)
-    view = _view(context)
+    view = board_of(context).view().with_history()
     if node is not None:
         document = tracing.trace_work(view, find_work(view.projection, node))
     elif claim_id is not None:
@@ -300,7 +298,7 @@ def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
             operation.get("name", ""),
             _operation_facts(operation),
             commit["role"],
-            commit["commit_id"][:SHORT_ID],
+            short(commit["commit_id"]),
         )
         for commit in document["commits"]
         for operation in commit["operations"]
@@ -308,14 +306,14 @@ def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
     yield Table(("time", "what", "node", "facts", "by", "commit"), rows)
     work_id = document["subject"].get("work_id")
     if work_id is not None:
-        yield Hint(f"callboard show {work_id[:SHORT_ID]}", "its attempts and logs: ")
+        yield Hint(f"callboard show {short(work_id)}", "its attempts and logs: ")
     yield faint(stamp_text(document))
 
 
 def _operation_facts(operation: dict[str, Any]) -> str:
     facts = [str(operation[name]) for name in ("state", "reason") if name in operation]
     if "run_id" in operation:
-        facts.append(f"run {operation['run_id'][:12]}")
+        facts.append(f"run {short(operation['run_id'])}")
     if "disposition" in operation:
         facts.append(f"effects {operation['disposition']}")
     conclusion = operation.get("evidence", {}).get("conclusion")

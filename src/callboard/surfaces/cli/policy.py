@@ -16,7 +16,9 @@ from callboard.surfaces.cli.render import (
     emit,
     faint,
     heading,
+    short,
 )
+from callboard.surfaces.cli.words import key_text
 
 
 @click.group()
@@ -42,9 +44,7 @@ def _policy_text(found: dict[str, Any], epoch: Any) -> Iterator[Block]:
     yield heading(f"{found['mode']}, epoch {epoch}")
     yield "class weights, most urgent first: " + " ".join(str(n) for n in found["class_weights"])
     weights = found["accounting_weights"]
-    yield Table(
-        ("key", "weight"), [(key or "(none)", str(weights[key])) for key in sorted(weights)]
-    )
+    yield Table(("key", "weight"), [(key_text(key), str(weights[key])) for key in sorted(weights)])
     for name, pool in sorted(found["pools"].items()):
         yield ""
         yield heading(f"pool {name}")
@@ -56,7 +56,12 @@ def _policy_text(found: dict[str, Any], epoch: Any) -> Iterator[Block]:
         yield Table(
             ("worker", "recipe", "at", "tasks a run"),
             [
-                (profile_name, profile["workflow"], profile["ref"][:12], str(profile["max_claims"]))
+                (
+                    profile_name,
+                    profile["workflow"],
+                    short(profile["ref"]),
+                    str(profile["max_claims"]),
+                )
                 for profile_name, profile in sorted(pool["profiles"].items())
             ],
         )
@@ -73,7 +78,7 @@ def check(context: click.Context) -> None:
 
 def _check_text(document: dict[str, Any]) -> Iterator[Block]:
     epoch = document["installed_epoch"]
-    yield f"HEAD {document['revision'][:12]}: the settings and recipes are valid"
+    yield f"HEAD {short(document['revision'])}: the settings and recipes are valid"
     for one in document["without_effect"]:
         yield f"without effect: {one['setting']}: {one['why']}"
     if epoch is None:

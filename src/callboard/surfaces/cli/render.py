@@ -32,6 +32,7 @@ _BLANK = frozenset(
 )
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPACING = 2
+_SHORT_ID = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,11 @@ def duration(ms: int) -> str:
 def count(number: int, one: str, many: str | None = None) -> str:
     """`1 node`, `2 nodes`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def short(identity: object) -> str:
+    """The start of an id, enough for people; `--json` has all of it."""
+    return str(identity)[:_SHORT_ID]
 
 
 def document_text(value: Any) -> str:

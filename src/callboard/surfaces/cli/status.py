@@ -10,7 +10,6 @@ import click
 from callboard.board.board import Board
 from callboard.board.reading.columns import COLUMNS
 from callboard.board.reading.overview import overview
-from callboard.clock import SystemClock
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.render import (
     Block,
@@ -23,12 +22,17 @@ from callboard.surfaces.cli.render import (
     faint,
     heading,
 )
-from callboard.surfaces.cli.words import basis_text, reason_text, stop_text
+from callboard.surfaces.cli.stamp import present_ms, stamp_text
+from callboard.surfaces.cli.words import (
+    SHARE_HEADERS,
+    basis_text,
+    reason_text,
+    share_row,
+    stop_text,
+)
 
 _MAX_LISTED = 16_384
 _AHEAD_MS = 5_000
-SHORT_ID = 12
-"""Digits of a commit's id that are enough for people; `--json` has all of them."""
 
 
 @click.command()
@@ -74,18 +78,6 @@ def _text(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Bl
     yield from _next(document)
     yield ""
     yield faint(f"{document['repository']}, branch {document['branch']}, {stamp_text(document)}")
-
-
-def stamp_text(document: dict[str, Any]) -> str:
-    """Where an answer comes from, for when it holds, and after which commit."""
-    at_ms = document["evaluated_at_ms"]
-    when = clock(at_ms, SystemClock().now_ms())
-    return f"{document['provenance']} at {when}, tip {str(document['tip'])[:SHORT_ID]}"
-
-
-def present_ms(document: dict[str, Any]) -> int:
-    """The time to reckon waits from, in Unix ms: this machine's where the board's is ahead."""
-    return min(int(document["evaluated_at_ms"]), SystemClock().now_ms())
 
 
 def _ahead(document: dict[str, Any]) -> Iterator[Block]:
@@ -186,16 +178,7 @@ def _shares(document: dict[str, Any]) -> Iterator[Block]:
             if len(one["keys"]) > 1:
                 yield ""
                 yield heading(f"turns by key, priority {one['priority']}, pool {pool['pool']}")
-                keys = [
-                    (
-                        key["key"] or "(none)",
-                        str(key["weight"]),
-                        key["due_turns"],
-                        str(key["got_turns"]),
-                    )
-                    for key in one["keys"]
-                ]
-                yield Table(("key", "weight", "due", "got"), keys)
+                yield Table(SHARE_HEADERS, [share_row(key) for key in one["keys"]])
 
 
 def _next(document: dict[str, Any]) -> Iterator[Block]:

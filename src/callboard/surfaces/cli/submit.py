@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from callboard.board.board import Board, Part, new_request_id
+from callboard.board.board import Board, Part
 from callboard.board.protocol.identities import ROOT_NODE_KEY
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.plan_text import MAX_PLAN_BYTES, read_plan_text
@@ -26,20 +26,15 @@ from callboard.surfaces.cli.render import Block, Hint, count, emit
 @request_option
 @board_options
 @click.pass_context
-def submit(context: click.Context, file: str, split: bool, request_id: str | None) -> None:
+def submit(context: click.Context, file: str, split: bool, request_id: str) -> None:
     """Post a plan of tasks, YAML or JSON, from FILE or standard input.
 
     All of a plan is checked before any of it is written.
     """
     plan = parse_plan(read_plan_text(read_input(file, limit_bytes=MAX_PLAN_BYTES, what="plan")))
     board = board_of(context)
-    identity = new_request_id() if request_id is None else request_id
-    document = _document(board, identity, board.submit(plan, request_id=identity, split=split))
-
-    def text() -> Iterator[Block]:
-        yield from _text(document)
-
-    emit(context, document, text)
+    document = _document(board, request_id, board.submit(plan, request_id=request_id, split=split))
+    emit(context, document, lambda: _text(document))
 
 
 def _document(board: Board, request_id: str, parts: list[Part]) -> dict[str, Any]:

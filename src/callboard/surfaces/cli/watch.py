@@ -16,6 +16,7 @@ from callboard.board.board import Board
 from callboard.board.reading.columns import COLUMNS
 from callboard.board.reading.overview import overview
 from callboard.surfaces.cli.render import coloured, rich_table, visible, write_text
+from callboard.surfaces.cli.words import SHARE_HEADERS, share_row
 
 _SHOWN = 6
 _FACTS = 8
@@ -44,9 +45,9 @@ class Watch:
 
         document = overview(self._board.view(), limit=_SHOWN)
         parts: list[Any] = [_columns(document)]
-        table = share_rows(document)
+        table = _share_rows(document)
         if table:
-            parts.append(rich_table(("key", "weight", "due", "got"), table))
+            parts.append(rich_table(SHARE_HEADERS, table))
         parts.extend(Text(fact, style="dim") for fact in self._facts)
         return Group(*parts)
 
@@ -62,21 +63,13 @@ def _columns(document: dict[str, Any]) -> Any:
     return rich_table(headers, rows)
 
 
-def share_rows(document: dict[str, Any]) -> list[list[str]]:
+def _share_rows(document: dict[str, Any]) -> list[list[str]]:
     """Turns due and got, a row a key, where more than one key takes part."""
     rows: list[list[str]] = []
     for pool in document["shares"]:
         for one in pool["classes"]:
             if len(one["keys"]) > 1:
-                rows += [
-                    [
-                        visible(key["key"] or "(none)"),
-                        str(key["weight"]),
-                        key["due_turns"],
-                        str(key["got_turns"]),
-                    ]
-                    for key in one["keys"]
-                ]
+                rows += [[visible(cell) for cell in share_row(key)] for key in one["keys"]]
     return rows
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.surfaces.cli.render import clock, count, duration
 
 _REASONS = {
@@ -51,7 +52,7 @@ _BASIS = {
     ("weighted_class", "weighted_key"): "next by share",
     ("priority_class", "weighted_key"): "the most urgent, by share of its key",
 }
-_GAVE_UP = "attempts_exhausted"
+_UNWATCHED = "its supervisor is gone; the next run ends it"
 
 
 def stop_text(reason: str, limit: str | None = None) -> str:
@@ -59,6 +60,19 @@ def stop_text(reason: str, limit: str | None = None) -> str:
     if reason == "capacity_blocked":
         return _FULL.get(str(limit), "every place is taken")
     return _STOPS.get(reason, reason)
+
+
+def key_text(key: str) -> str:
+    """A fairness key; nodes that name none have the empty one."""
+    return key or "(none)"
+
+
+SHARE_HEADERS = ("key", "weight", "due", "got")
+
+
+def share_row(one: dict[str, Any]) -> tuple[str, ...]:
+    """A key's turns, for a table under `SHARE_HEADERS`."""
+    return key_text(one["key"]), str(one["weight"]), one["due_turns"], str(one["got_turns"])
 
 
 def basis_text(basis: list[str]) -> str:
@@ -71,8 +85,8 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     evidence = one.get("evidence", {})
     reason = str(one["reason"])
     if one.get("supervisor") == "gone":
-        return "its supervisor is gone; the next run ends it"
-    if reason == _GAVE_UP:
+        return _UNWATCHED
+    if reason == ATTEMPTS_EXHAUSTED:
         tried = count(int(evidence.get("attempts", one.get("attempts", 0))), "attempt")
         return f"gave up after {tried}{_last_run(evidence)}"
     if reason == "delivery_failed":
@@ -104,7 +118,7 @@ def obstacle_text(one: dict[str, Any], now_ms: int) -> str:
 
 
 def _cause(reason: Any) -> str:
-    if reason == _GAVE_UP:
+    if reason == ATTEMPTS_EXHAUSTED:
         return "gave up"
     return f"was cancelled: {reason}" if reason else "was cancelled"
 
@@ -149,7 +163,7 @@ def attempt_text(claim: dict[str, Any]) -> str:
     """How one attempt ended, or how it stands: from the run's report, else from the board."""
     if claim["state"] == "open":
         if claim.get("supervisor") == "gone":
-            return "its supervisor is gone; the next run ends it"
+            return _UNWATCHED
         launch = str(claim["launch"])
         return _REASONS.get(_LAUNCHES.get(launch, launch), launch)
     if claim["state"] == "completed":

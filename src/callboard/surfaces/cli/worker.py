@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import click
 import msgspec
@@ -52,7 +52,7 @@ def assignment(ctx: click.Context, claim: str | None) -> None:
 
 
 @worker.command(short_help="Say how a claim ended.")
-@click.argument("outcome", type=click.Choice(["completed", "cancelled"]))
+@click.argument("outcome", type=click.Choice(get_args(Outcome)))
 @_claim
 @board_options
 @click.pass_context

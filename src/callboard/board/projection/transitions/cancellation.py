@@ -9,7 +9,12 @@ from __future__ import annotations
 from msgspec import UNSET, structs
 
 from callboard.board.projection.state import Projection
-from callboard.board.projection.transitions.context import Context, claim_on, work_of
+from callboard.board.projection.transitions.context import (
+    Context,
+    claim_on,
+    require_open,
+    work_of,
+)
 from callboard.board.protocol.operations import ClaimCancellation, Release, WorkCancellation
 from callboard.errors import CallboardError
 
@@ -19,13 +24,7 @@ def apply_claim_cancellation(
 ) -> None:
     """End an open Claim; its Work becomes available again, at its old place."""
     claim, work = claim_on(projection, operation.claim_id, operation.work_id)
-    if claim.state != "open":
-        raise CallboardError(
-            "claim_closed",
-            f"Claim {operation.claim_id} is {claim.state}",
-            "a Claim ends once; see callboard trace",
-            {"state": claim.state},
-        )
+    require_open(claim)
     pool = projection.pool(work.work.pool)
     earliest = _origin(context, claim.claim.dispatch_id) + pool.retry.backoff_ms
     if operation.retry_not_before < earliest:

@@ -8,7 +8,12 @@ from __future__ import annotations
 from msgspec import structs
 
 from callboard.board.projection.state import Projection
-from callboard.board.projection.transitions.context import Context, claim_on, dispatch_of
+from callboard.board.projection.transitions.context import (
+    Context,
+    claim_on,
+    dispatch_of,
+    require_open,
+)
 from callboard.board.protocol.operations import Completion
 from callboard.errors import CallboardError
 
@@ -16,13 +21,7 @@ from callboard.errors import CallboardError
 def apply_completion(projection: Projection, context: Context, operation: Completion) -> None:
     """Complete a Work through its open Claim and the group's bound run."""
     claim, work = claim_on(projection, operation.claim_id, operation.work_id)
-    if claim.state != "open" or work.claim_id != operation.claim_id:
-        raise CallboardError(
-            "claim_closed",
-            f"Claim {operation.claim_id} is {claim.state}",
-            "a Claim ends once; see callboard trace",
-            {"state": claim.state},
-        )
+    require_open(claim)
     found = (operation.dispatch_id, operation.claim_handle)
     if found != (claim.claim.dispatch_id, claim.claim.handle):
         raise CallboardError(

@@ -78,6 +78,17 @@ def claim_on(projection: Projection, claim_id: str, work_id: str) -> tuple[Claim
     return claim, work_of(projection, work_id)
 
 
+def require_open(claim: ClaimState) -> None:
+    """Refuse a Claim that has ended: `claim_closed`."""
+    if claim.state != "open":
+        raise CallboardError(
+            "claim_closed",
+            f"Claim {claim.claim.claim_id} is {claim.state}",
+            "a Claim ends once; see callboard trace",
+            {"state": claim.state},
+        )
+
+
 def check_bytes(projection: Projection, value: Evidence | dict[str, object], limit: str) -> None:
     """Refuse a record part that is larger than the policy's limit of that name."""
     allowed = int(getattr(projection.policy.limits, limit))

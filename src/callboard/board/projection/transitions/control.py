@@ -5,7 +5,10 @@ Source: specification 1, §7.10; wire-v3 §§5, 6.
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 from callboard.board.projection.state import Projection
+from callboard.board.projection.transitions.context import Context
 from callboard.board.protocol.operations import Control, Policy
 from callboard.board.protocol.rules import policy_faults
 from callboard.board.protocol.validate import refuse
@@ -14,7 +17,7 @@ from callboard.errors import CallboardError
 MAX_UNSETTLED_NAMED = 20
 
 
-def apply_control(projection: Projection, operation: Control) -> None:
+def apply_control(projection: Projection, _context: Context, operation: Control) -> None:
     """Pause, resume, or record a credential generation."""
     wants_flag = operation.control != "credential_generation"
     if wants_flag != isinstance(operation.value, bool):
@@ -37,7 +40,7 @@ def apply_control(projection: Projection, operation: Control) -> None:
     projection.credential_generation = generation
 
 
-def apply_policy(projection: Projection, operation: Policy) -> None:
+def apply_policy(projection: Projection, _context: Context, operation: Policy) -> None:
     """Install an epoch, at genesis or on a quiescent board."""
     faults = policy_faults(operation.policy)
     if faults:
@@ -61,15 +64,10 @@ def apply_policy(projection: Projection, operation: Policy) -> None:
 
 def unsettled_names(projection: Projection) -> list[str]:
     """At most 20 names of what keeps the board from being quiescent."""
-    if projection.policy_epoch is None:
-        return []
-    open_pools = [name for name, pool in projection.pools.items() if pool.unsettled]
-    names: list[str] = []
-    if open_pools:
-        names.extend(
-            f"work {identity}"
-            for identity, state in projection.works.items()
-            if not state.is_settled
-        )
-    names.extend(f"dispatch {identity}" for identity in projection.open_dispatches)
-    return names[:MAX_UNSETTLED_NAMED]
+    open_work = (
+        f"work {identity}" for identity, state in projection.works.items() if not state.is_settled
+    )
+    # Work is looked through only where a pool's count says that some of it is open.
+    work = open_work if any(pool.unsettled for pool in projection.pools.values()) else ()
+    dispatches = (f"dispatch {identity}" for identity in projection.open_dispatches)
+    return list(islice(chain(work, dispatches), MAX_UNSETTLED_NAMED))

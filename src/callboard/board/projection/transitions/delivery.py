@@ -66,6 +66,23 @@ def apply_delivery_failure(
     evidence = operation.evidence
     proof.check_evidence(projection, dispatch, evidence, _FAILURE, proof.DELIVERY_SOURCES)
     proof.check_terminal(dispatch, evidence)
+    _check_exhausted(projection, context, work, evidence)
+    _check_disposition(operation)
+    projection.set_work(
+        structs.replace(
+            work,
+            barrier="failed",
+            disposition=operation.disposition,
+            failure_reason=operation.reason,
+            failure_commit_id=context.commit.id,
+        )
+    )
+
+
+def _check_exhausted(
+    projection: Projection, context: Context, work: WorkState, evidence: Evidence
+) -> None:
+    """A delivery is given up after as many checks, or as long, as the policy says."""
     bounds = projection.pool(work.work.pool).reconciliation
     attempts = evidence.attempts if isinstance(evidence.attempts, int) else 0
     completed_at = work.completed_at if work.completed_at is not None else context.at
@@ -78,6 +95,10 @@ def apply_delivery_failure(
             "verify again, or wait for the deadline",
             {"attempts": attempts, "waited_ms": waited},
         )
+
+
+def _check_disposition(operation: DeliveryFailure) -> None:
+    evidence = operation.evidence
     effects = evidence.effects if isinstance(evidence.effects, str) else "unknown"
     if operation.disposition != effects:
         raise proof.invalid(
@@ -89,15 +110,6 @@ def apply_delivery_failure(
             "no effects are claimed without a receipt that proves it",
             "without a receipt the effects are unknown",
         )
-    projection.set_work(
-        structs.replace(
-            work,
-            barrier="failed",
-            disposition=operation.disposition,
-            failure_reason=operation.reason,
-            failure_commit_id=context.commit.id,
-        )
-    )
 
 
 def _decided(

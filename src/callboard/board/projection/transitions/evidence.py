@@ -15,6 +15,7 @@ from callboard.errors import CallboardError
 
 HOST_SOURCES = frozenset({"github_api", "host_api"})
 DELIVERY_SOURCES = frozenset({"verified_receipts", "trusted_publisher"}) | HOST_SOURCES
+ALL_SOURCES = DELIVERY_SOURCES | {"trusted_activation"}
 NONLAUNCH_SOURCES = frozenset({"trusted_publisher"}) | HOST_SOURCES
 
 

@@ -17,8 +17,11 @@ from callboard.board.protocol.operations import Dispatch, Release, Run
 from callboard.board.protocol.scalars import is_github
 from callboard.errors import CallboardError
 
+_PRELAUNCH = frozenset({"prelaunch"})
 _NONLAUNCH = frozenset({"nonlaunch"})
 _TERMINAL = frozenset({"terminal_run"})
+_RECONCILIATION = frozenset({"reconciliation"})
+_PUBLISHER = frozenset({"trusted_publisher"})
 _FOLLOWS = {
     "started": ("reserved",),
     "bound": ("started", "uncertain", "unresolved", "bound"),
@@ -27,8 +30,6 @@ _FOLLOWS = {
     "unresolved": ("started", "uncertain", "unresolved"),
 }
 """The phases from which each step may be recorded."""
-_RECONCILIATION = frozenset({"reconciliation"})
-_ANY_SOURCE = proof.DELIVERY_SOURCES | {"trusted_activation"}
 
 
 def apply_dispatch(projection: Projection, context: Context, operation: Dispatch) -> None:
@@ -55,7 +56,7 @@ def apply_dispatch(projection: Projection, context: Context, operation: Dispatch
     if operation.evidence is not UNSET:
         kinds, sources = _NONLAUNCH, proof.NONLAUNCH_SOURCES
         if operation.state != "rejected":
-            kinds, sources = _RECONCILIATION, _ANY_SOURCE
+            kinds, sources = _RECONCILIATION, proof.ALL_SOURCES
         proof.check_evidence(projection, after, operation.evidence, kinds, sources)
     projection.set_dispatch(
         structs.replace(
@@ -203,8 +204,7 @@ def apply_release(projection: Projection, context: Context, operation: Release) 
         )
     evidence = operation.evidence
     if state.state == "reserved":
-        sources = frozenset({"trusted_publisher"})
-        proof.check_evidence(projection, state, evidence, frozenset({"prelaunch"}), sources)
+        proof.check_evidence(projection, state, evidence, _PRELAUNCH, _PUBLISHER)
     elif state.state == "bound":
         proof.check_evidence(projection, state, evidence, _TERMINAL, proof.HOST_SOURCES)
         proof.check_terminal(state, evidence)

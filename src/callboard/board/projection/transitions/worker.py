@@ -6,6 +6,8 @@ transition of the operation.
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from callboard.board.projection.entities import DispatchState
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import dispatch_of
@@ -59,13 +61,12 @@ def _check_binding(commit: wire.QueueCommit) -> None:
             raise CallboardError(
                 "role_forbidden", "a worker records only its own binding", "leave it to recovery"
             )
-        run = operation.run
-        own = operation.dispatch_id == actor.dispatch_id and not isinstance(run, type(None))
-        if not own or getattr(run, "run_id", None) != actor.run_id:
+        run_id = None if operation.run is UNSET else operation.run.run_id
+        if (operation.dispatch_id, run_id) != (actor.dispatch_id, actor.run_id):
             raise CallboardError(
                 "run_binding_conflict",
                 f"a worker of run {actor.run_id!r}, dispatch {actor.dispatch_id!r} binds "
-                f"{getattr(run, 'run_id', None)!r} to {operation.dispatch_id!r}",
+                f"{run_id!r} to {operation.dispatch_id!r}",
                 "a worker binds only its own run",
             )
 

@@ -1,0 +1,94 @@
+"""What one commit of a repository proposes: its settings, its worker recipes, their policy.
+
+Source: specification 1, §§7.1, 7.9; wire-v3 §10. Only a commit counts, never the work tree, and
+nothing is installed here.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from callboard.board.protocol.policy import PolicyDocument
+from callboard.board.publishing.bootstrap import propose_policy
+from callboard.board.publishing.config import (
+    CONFIG_PATH,
+    MAX_CONFIG_BYTES,
+    BoardSettings,
+    Settings,
+    read_board_settings,
+    read_settings,
+)
+from callboard.board.publishing.plan import Plan
+from callboard.board.publishing.recipe import (
+    FOLDER,
+    MAX_RECIPE_BYTES,
+    Recipe,
+    read_recipes,
+    recipe_name,
+)
+from callboard.board.storage.repository import Repository
+
+
+class Proposal:
+    """The commit `revision` of a repository, as a proposal; each file is read once."""
+
+    def __init__(self, repository: Repository, revision: str) -> None:
+        self._repository = repository
+        self.revision = revision
+
+    @cached_property
+    def board(self) -> BoardSettings:
+        """Where the board lives; raises `config_invalid`."""
+        return read_board_settings(self._config)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The whole settings; raises `config_invalid`."""
+        return read_settings(self._config)
+
+    @cached_property
+    def _config(self) -> bytes | None:
+        return self._repository.read_file(self.revision, CONFIG_PATH, MAX_CONFIG_BYTES)
+
+    @cached_property
+    def recipes(self) -> dict[str, Recipe]:
+        """The worker recipes by name.
+
+        Raises `recipe_invalid` with the faults of every faulty one, `config_invalid` for too many.
+        """
+        return read_recipes(
+            self._recipe_paths,
+            lambda path: self._repository.read_file(self.revision, path, MAX_RECIPE_BYTES),
+        )
+
+    @cached_property
+    def _recipe_paths(self) -> tuple[str, ...]:
+        return self._repository.list_files(self.revision, FOLDER.rstrip("/"))
+
+    def policy(self, repository: str) -> PolicyDocument:
+        """The policy this commit would install for the repository of that name.
+
+        One faulty recipe refuses it: the board would be without that worker for good, and another
+        could take its place as the default.
+        """
+        queue = self.settings.work_queue
+        return propose_policy(queue, self.recipes, repository=repository, revision=self.revision)
+
+    def newer_worker(self, plan: Plan, policy: PolicyDocument) -> str | None:
+        """A worker that `plan` names, this commit has and the installed `policy` does not."""
+        known = {name for pool in policy.pools.values() for name in pool.profiles}
+        named = [plan.defaults.profile, *(node.profile for node in plan.nodes)]
+        asked = {one for one in named if isinstance(one, str)}
+        committed = {recipe_name(path) for path in self._recipe_paths}
+        return min((asked - known) & committed, default=None)
+
+    def without_effect(self) -> list[dict[str, str]]:
+        """Settings that are valid and change nothing on this host: `{setting, why}`."""
+        if self.settings.work_queue.issues is False:
+            return []
+        return [
+            {
+                "setting": "work_queue.issues",
+                "why": "mirror issues need a host that has issues; this one is the local machine",
+            }
+        ]

@@ -1,0 +1,25 @@
+"""The verbs of the command line: where each one's command is, and what it does in a line.
+
+A table and nothing else, so that to know the verbs costs the import of none.
+"""
+
+from __future__ import annotations
+
+VERBS = {
+    "init": ("init", "init", "Prepare this user and this repository."),
+    "submit": ("submit", "submit", "Post a plan of tasks."),
+    "run": ("dispatch", "run", "Run the board: dispatch, watch over, settle."),
+    "status": ("status", "status", "Show the board."),
+    "show": ("look", "show", "Show one node in full."),
+    "explain": ("look", "explain", "Say why a node waits, or why a grant went where it went."),
+    "trace": ("look", "trace", "List every commit that touched a node, Claim or dispatch."),
+    "dispatch": ("dispatch", "dispatch", "Grant and launch one batch."),
+    "cancel": ("control", "cancel", "End nodes for good."),
+    "pause": ("control", "pause", "Pause admission or grants."),
+    "resume": ("control", "resume", "Resume admission or grants."),
+    "policy": ("policy", "policy", "Show the policy, or check what HEAD would install."),
+    "ledger": ("ledger", "ledger", "Read the ledger: log, verify, replay, plan, canonical."),
+    "worker": ("worker", "worker", "Inside a run: assignment, finish, outputs."),
+    "whoami": ("whoami", "whoami", "Say who you are on the board, and where it is."),
+}
+"""Verb: module, the command in it, and its help."""
