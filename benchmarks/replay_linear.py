@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import time
 
 import msgspec
-from ledgers import ledger_of_bytes
+from _figures import show
+from _ledgers import ledger_of_bytes
 
 from callboard.board.ledger.history import History
 
@@ -45,16 +45,9 @@ def main() -> None:
     for size in sizes:
         data = whole[: whole.rfind(b"\n", 0, size * MEBIBYTE) + 1]
         floor, taken = floor_s(data), replay_s(data)
-        figure = {
-            "name": f"cold replay of {size} MiB",
-            "value": round(taken, 3),
-            "unit": "s",
-            "floor": round(floor, 3),
-            "ratio": round(taken / floor, 2),
-            "growth": None if before is None else round(taken / before, 2),
-            "n": data.count(b"\n"),
-        }
-        print(json.dumps(figure), flush=True)
+        growth = None if before is None else round(taken / before, 2)
+        lines = data.count(b"\n")
+        show(f"cold replay of {size} MiB", taken, floor, unit="s", growth=growth, n=lines)
         before = taken
 
 

@@ -7,20 +7,20 @@ each. Prints one JSON line a figure.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-from ledgers import ledger_of_nodes
+from _figures import seconds, show
+from _ledgers import ledger_of_nodes
 
 from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended
 
+_RUNS = 3
 _FLOOR = """
 import hashlib, sys
 import msgspec
@@ -29,16 +29,6 @@ for line in open(sys.argv[1], "rb").read().splitlines():
     decoder.decode(line)
     hashlib.sha256(line).digest()
 """
-
-
-def seconds(argv: list[str], environment: dict[str, str]) -> float:
-    """The best of three runs of a command that must succeed."""
-    taken = []
-    for _run in range(3):
-        start = time.perf_counter()
-        subprocess.run(argv, env=environment, check=True, stdout=subprocess.DEVNULL)
-        taken.append(time.perf_counter() - start)
-    return min(taken)
 
 
 def main() -> None:
@@ -62,17 +52,10 @@ def main() -> None:
             "CALLBOARD_STATE_DIR": str(folder / "state"),
         }
         command = [sys.executable, "-m", "callboard", "status", "--repo", str(repository)]
-        taken = seconds(command, environment)
-        floor = seconds([sys.executable, "-c", _FLOOR, str(ledger)], environment)
-    figure = {
-        "name": f"status of {nodes} nodes in {len(data) / 2**20:.0f} MiB",
-        "value": round(taken, 3),
-        "unit": "s",
-        "floor": round(floor, 3),
-        "ratio": round(taken / floor, 2),
-        "n": 3,
-    }
-    print(json.dumps(figure))
+        taken = seconds(command, _RUNS, environment)
+        floor = seconds([sys.executable, "-c", _FLOOR, str(ledger)], _RUNS, environment)
+    name = f"status of {nodes} nodes in {len(data) / 2**20:.0f} MiB"
+    show(name, taken, floor, unit="s", n=_RUNS)
 
 
 if __name__ == "__main__":

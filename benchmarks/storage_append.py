@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import os
 import statistics
 import subprocess
@@ -19,6 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from _figures import show
 from dulwich.object_store import DiskObjectStore
 from dulwich.objects import Blob, Commit, Tree
 from dulwich.refs import DiskRefsContainer, Ref
@@ -66,12 +66,6 @@ def median_ms(act: Callable[[], object], runs: int) -> float:
         act()
         times.append((time.perf_counter() - start) * 1000)
     return statistics.median(times)
-
-
-def show(name: str, value: float, floor: float, runs: int) -> None:
-    """Print one figure."""
-    figure = {"name": name, "value": round(value, 3), "unit": "ms", "floor": round(floor, 3)}
-    print(json.dumps(figure | {"ratio": round(value / floor, 2), "n": runs}))
 
 
 def plain_write(path: Path, data: bytes) -> None:
@@ -164,23 +158,22 @@ def measure(folder: Path, object_format: str, mebibytes: int, runs: int) -> None
             if not isinstance(answer, Appended):
                 raise SystemExit("the append did not land")
 
-        show(f"append_{label}", median_ms(append, runs), floor, runs)
-        show(
-            f"read_{label}", median_ms(lambda: GitStore(repository).read(), runs), read_floor, runs
-        )
-        show(f"read_again_{label}", median_ms(store.read, 200), read_floor, 200)
+        show(f"append_{label}", median_ms(append, runs), floor, unit="ms", n=runs)
+        read_ms = median_ms(lambda: GitStore(repository).read(), runs)
+        show(f"read_{label}", read_ms, read_floor, unit="ms", n=runs)
+        show(f"read_again_{label}", median_ms(store.read, 200), read_floor, unit="ms", n=200)
     if object_format != "sha1":
         return
     git_dir = path / ".git"
     dulwich_ms = median_ms(lambda: with_dulwich(git_dir, data, turn), runs)
-    show(f"append_by_dulwich_{label}", dulwich_ms, floor, runs)
+    show(f"append_by_dulwich_{label}", dulwich_ms, floor, unit="ms", n=runs)
     read_ms = median_ms(lambda: read_by_dulwich(git_dir), runs)
-    show(f"read_by_dulwich_{label}", read_ms, read_floor, runs)
+    show(f"read_by_dulwich_{label}", read_ms, read_floor, unit="ms", n=runs)
     act = pygit2_append(path, data, turn)
     if act is not None:
         read_ms = median_ms(lambda: read_by_pygit2(path), runs)
-        show(f"read_by_pygit2_{label}", read_ms, read_floor, runs)
-        show(f"append_by_pygit2_{label}", median_ms(act, runs), floor, runs)
+        show(f"read_by_pygit2_{label}", read_ms, read_floor, unit="ms", n=runs)
+        show(f"append_by_pygit2_{label}", median_ms(act, runs), floor, unit="ms", n=runs)
 
 
 def main() -> None:
