@@ -268,7 +268,7 @@ class Runner:
         if self._announced == (first.work.work_id, until_ms):
             return
         self._announced = (first.work.work_id, until_ms)
-        self._on_event(waiting(now_ms, first.work, until_ms, len(delayed) - 1))
+        self._on_event(waiting(now_ms, first, until_ms, len(delayed) - 1))
 
     def _count(self, kind: str) -> None:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1

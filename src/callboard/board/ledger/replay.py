@@ -23,8 +23,10 @@ from callboard.board.projection.transitions.completion import apply_completion
 from callboard.board.projection.transitions.context import Context, dispatch_of
 from callboard.board.projection.transitions.control import apply_control, apply_policy
 from callboard.board.projection.transitions.delivery import apply_delivery_failure, apply_result
+from callboard.board.projection.transitions.deployment import apply_deployment, apply_priority
 from callboard.board.projection.transitions.grant import apply_grant
 from callboard.board.projection.transitions.launch import apply_dispatch, apply_release
+from callboard.board.projection.transitions.linking import apply_issue_comment, apply_issue_link
 from callboard.board.projection.transitions.observation import apply_observation
 from callboard.board.projection.transitions.worker import check_worker
 from callboard.board.protocol import commit as wire
@@ -46,6 +48,10 @@ _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
     ops.Release: apply_release,
     ops.Control: apply_control,
     ops.Policy: apply_policy,
+    ops.Deployment: apply_deployment,
+    ops.WorkPriority: apply_priority,
+    ops.IssueLink: apply_issue_link,
+    ops.IssueComment: apply_issue_comment,
 }
 _ENDING = (wire.FinishRequest, wire.ReleaseRequest, wire.CancelClaimRequest)
 
@@ -244,7 +250,7 @@ def _grant(
             "only the planner's next winners are granted, in its groups",
             {"expected": [claim.work_id for claim in plan.claims][:20], "reason": plan.stop.reason},
         )
-    apply_grant(projection, context, claims, plan.assignments, plan.clocks)
+    apply_grant(projection, context, claims, plan.assignments, plan.profiles, plan.clocks)
 
 
 def _request_state(line: ReadLine, claims: list[ops.Claim]) -> RequestState:

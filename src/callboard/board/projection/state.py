@@ -22,6 +22,8 @@ from callboard.board.projection.entities import (
 )
 from callboard.board.projection.frontier import Frontier
 from callboard.board.projection.journal import Journal, Kept, NoJournal
+from callboard.board.projection.links import Links
+from callboard.board.projection.routes import Route
 from callboard.board.protocol.operations import Observation
 from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.errors import CallboardError
@@ -64,12 +66,13 @@ class Counters(Kept):
 
 
 class PoolState(Kept):
-    """One pool's frontier and outstanding counts."""
+    """One pool's routes by profile name, its frontier and its outstanding counts."""
 
     FIELDS = ("available", "unsettled", "open_claims", "unreleased")
 
-    def __init__(self) -> None:
-        self.frontier = Frontier()
+    def __init__(self, pool: Pool) -> None:
+        self.routes = {name: Route.of(profile) for name, profile in pool.profiles.items()}
+        self.frontier = Frontier(self.routes)
         self.available = 0
         self.unsettled = 0
         self.open_claims = 0
@@ -130,6 +133,7 @@ class Projection(Kept):
         self.derived: dict[type, object] = {}
         self.open_dispatches: dict[str, None] = {}
         self.pending_deliveries: dict[str, None] = {}
+        self.links = Links()
         self.seen_epochs: dict[str, bool] = {}
         self.seen_generations: dict[str, bool] = {FIRST_GENERATION: True}
 
@@ -179,13 +183,21 @@ class Projection(Kept):
         return self.pools[name]
 
     def install_policy(self, epoch: str, policy: PolicyDocument) -> None:
-        """Begin an epoch: clocks start empty, pools that go keep no state."""
+        """Begin an epoch: clocks and routes start anew, pools that go keep no state."""
         self._policy = policy
         self.policy_epoch = epoch
         self.journal.put(self.seen_epochs, epoch, True)
         self.clocks = {}
         self.derived = {}
-        self.pools = {name: PoolState() for name in policy.pools}
+        self.pools = {name: PoolState(pool) for name, pool in policy.pools.items()}
+
+    def set_route(self, pool: str, profile: str, route: Route) -> None:
+        """Move a worker's route; Work that it lets run, or stops, follows."""
+        state = self.pools[pool]
+        # Undone last first: the route goes back before the frontier looks at it again.
+        self.journal.note(state.frontier.reroute, profile)
+        self.journal.put(state.routes, profile, route)
+        state.frontier.reroute(profile)
 
     def add_work(self, state: WorkState) -> None:
         """Take in a new, available Work."""

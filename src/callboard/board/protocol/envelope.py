@@ -261,7 +261,7 @@ _KINDS_OF: dict[str, frozenset[str]] = {
     "projector": frozenset({"issue_link", "issue_comment"}),
 }
 
-_NOT_YET = frozenset({"deployment", "priority", "issue_link", "issue_comment", "checkpoint"})
+_NOT_YET = frozenset({"checkpoint"})
 
 
 _KIND_NAMES = {request: kind for kind, request in wire.REQUEST_TYPES.items()}
