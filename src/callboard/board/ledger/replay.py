@@ -167,19 +167,21 @@ def _apply_operations(projection: Projection, context: Context) -> tuple[int, li
     commit = context.commit
     works: list[tuple[int, ops.Work]] = []
     claims: list[ops.Claim] = []
+    request = commit.request
     if commit.actor.role == "worker":
         check_worker(projection, commit)
-    if isinstance(commit.request, wire.FinishRequest):
-        _check_finish(projection, context, commit.request)
-    if isinstance(commit.request, wire.ReleaseRequest):
+    if isinstance(request, wire.FinishRequest):
+        _check_finish(projection, context, request)
+    elif isinstance(request, wire.ReleaseRequest):
         _check_release_scope(projection, commit)
     for index, operation in enumerate(commit.operations):
-        if isinstance(operation, ops.Work):
+        transition = _TRANSITIONS.get(type(operation))
+        if transition is not None:
+            transition(projection, context, operation)
+        elif isinstance(operation, ops.Work):
             works.append((index, operation))
         elif isinstance(operation, ops.Claim):
             claims.append(operation)
-        else:
-            _TRANSITIONS[type(operation)](projection, context, operation)
     admitted = admit(projection, context, works) if works else 0
     if isinstance(commit.request, wire.DispatchNextRequest):
         _grant(projection, context, commit.request, claims)

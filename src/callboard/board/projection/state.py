@@ -66,11 +66,12 @@ class Counters(Kept):
 
 
 class PoolState(Kept):
-    """One pool's routes by profile name, its frontier and its outstanding counts."""
+    """One pool's policy, its routes by profile name, its frontier and its outstanding counts."""
 
     FIELDS = ("available", "unsettled", "open_claims", "unreleased")
 
     def __init__(self, pool: Pool) -> None:
+        self.rules = pool
         self.routes = {name: Route.of(profile) for name, profile in pool.profiles.items()}
         self.frontier = Frontier(self.routes)
         self.available = 0
@@ -215,7 +216,7 @@ class Projection(Kept):
         journal.keep(pool)
         pool.available += 1
         pool.unsettled += 1
-        self.reserve_bytes += self._work_reserve(state)
+        self.reserve_bytes += reserve.of_work(state, pool.rules, self.policy.limits)
         if state.is_ready:
             self._let_in(pool, state)
 
@@ -235,7 +236,9 @@ class Projection(Kept):
         pool.unsettled += old.is_settled - new.is_settled
         if old.barrier != new.barrier:
             self._count_pending(work_id, old, new)
-        self.reserve_bytes += self._work_reserve(new) - self._work_reserve(old)
+        limits = self.policy.limits
+        self.reserve_bytes += reserve.of_work(new, pool.rules, limits)
+        self.reserve_bytes -= reserve.of_work(old, pool.rules, limits)
         if new.is_ready:
             self._let_in(pool, new)
 
@@ -250,10 +253,6 @@ class Projection(Kept):
         elif old.barrier == "pending":
             self.counters.pending_delivery -= 1
             self._unmark(self.pending_deliveries, work_id)
-
-    def _work_reserve(self, state: WorkState) -> int:
-        policy = self.policy
-        return reserve.of_work(state, policy.pools[state.work.pool], policy.limits)
 
     def add_claim(self, state: ClaimState) -> None:
         """Take in a new, open Claim."""
@@ -304,8 +303,8 @@ class Projection(Kept):
         self.counters.unreleased += sign
 
     def _dispatch_reserve(self, state: DispatchState) -> int:
-        policy = self.policy
-        return reserve.of_dispatch(state, policy.pools[state.assignment.pool], policy.limits)
+        rules = self.pools[state.assignment.pool].rules
+        return reserve.of_dispatch(state, rules, self.policy.limits)
 
     def _unmark(self, marks: dict[str, None], key: str) -> None:
         del marks[key]

@@ -168,13 +168,13 @@ class _Packer:
         unreleased = self._projection.pool_state(self._request.pool).unreleased
         if unreleased + len(self._groups) >= self._pool.native_limit:
             return Stop("capacity_blocked", "native")
-        member = self._member(winner, 1)
         group = self._open(winner, profile)
-        size = len(encode_trusted(member))
-        if group.size_bytes + size > self._limit_bytes:
+        self._join(group, winner, self._member(winner, 1), 0)
+        group.size_bytes = len(encode_trusted(self._assignment(group)))
+        if group.size_bytes > self._limit_bytes:
+            self._claims.pop()
             return Stop("assignment_size_blocked")
         self._groups.append(group)
-        self._join(group, winner, member, size)
         return None
 
     def _member(self, winner: Winner, index: int) -> AssignedClaim:
@@ -208,7 +208,7 @@ class _Packer:
 
     def _open(self, winner: Winner, profile: Profile) -> _Group:
         work = winner.state.work
-        group = _Group(
+        return _Group(
             dispatch_id=identities.dispatch_id(self._request.request_id, len(self._groups) + 1),
             profile_name=work.worker_profile,
             profile=profile,
@@ -216,8 +216,6 @@ class _Packer:
             key=work.fairness_key,
             size_bytes=0,
         )
-        group.size_bytes = len(encode_trusted(self._assignment(group)))
-        return group
 
     def _join(self, group: _Group, winner: Winner, member: AssignedClaim, size: int) -> None:
         group.members.append(member)
