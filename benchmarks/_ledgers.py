@@ -6,9 +6,8 @@ board that has been in use for a while.
 
 from __future__ import annotations
 
-from msgspec import structs
-
 from callboard.board.ledger import replay
+from callboard.board.projection.entities import DispatchState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
@@ -142,8 +141,24 @@ def settle_one(writer: Writer, number: int) -> bool:
 def end_dispatch(writer: Writer, dispatch_id: str, number: int) -> None:
     """Launch, finish, verify and release a granted group; `number` names its run."""
     state = writer.projection.dispatches[dispatch_id]
-    run = ops.Run(
-        run_id=str(10**38 + number),
+    run = host_run(state, 10**38 + number)
+    worker = worker_of(state, run)
+    writer.publish(lifecycle.start(dispatch_id, SENDER, "7"))
+    writer.publish(lifecycle.bind(dispatch_id, run, worker))
+    for member in state.assignment.claims:
+        acting = worker_of(state, run, member.handle)
+        writer.publish(lifecycle.finish(dispatch_id, member.handle, "completed", acting))
+        proof = Proof("delivery", "verified_receipts", receipt="git-readback")
+        outputs: dict[str, object] = {"version": 1, "outputs": []}
+        writer.publish(lifecycle.deliver(member.work_id, outputs, proof, RECONCILER))
+    ended = Proof("terminal_run", "host_api", conclusion="success")
+    writer.publish(lifecycle.release(dispatch_id, ended, "run_ended", RECONCILER))
+
+
+def host_run(state: DispatchState, number: int) -> ops.Run:
+    """A run of this host that fits a group."""
+    return ops.Run(
+        run_id=str(number),
         run_attempt=1,
         repository=REPOSITORY,
         workflow=state.profile.workflow,
@@ -151,25 +166,20 @@ def end_dispatch(writer: Writer, dispatch_id: str, number: int) -> None:
         principal="7",
         event="host_dispatch",
     )
-    worker = ops.Actor(
+
+
+def worker_of(state: DispatchState, run: ops.Run, handle: str = "h1") -> ops.Actor:
+    """The worker of a group's run, for one member."""
+    return ops.Actor(
         role="worker",
         principal="7",
         repository=REPOSITORY,
         workflow=state.profile.workflow,
         run_id=run.run_id,
         run_attempt=1,
-        dispatch_id=dispatch_id,
+        dispatch_id=state.assignment.dispatch_id,
+        claim_handle=handle,
     )
-    writer.publish(lifecycle.start(dispatch_id, SENDER, "7"))
-    writer.publish(lifecycle.bind(dispatch_id, run, worker))
-    for member in state.assignment.claims:
-        acting = structs.replace(worker, claim_handle=member.handle)
-        writer.publish(lifecycle.finish(dispatch_id, member.handle, "completed", acting))
-        proof = Proof("delivery", "verified_receipts", receipt="git-readback")
-        outputs: dict[str, object] = {"version": 1, "outputs": []}
-        writer.publish(lifecycle.deliver(member.work_id, outputs, proof, RECONCILER))
-    ended = Proof("terminal_run", "host_api", conclusion="success")
-    writer.publish(lifecycle.release(dispatch_id, ended, "run_ended", RECONCILER))
 
 
 def ledger_of_bytes(size_bytes: int) -> bytes:
