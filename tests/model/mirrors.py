@@ -15,7 +15,7 @@ def apply_issue_link(tables: Doc, actor: Doc, commit_id: str, op: Doc) -> None:
     check_claims(tables, op)
     known = tables["issue_links"].get(op["work_id"])
     if known is not None:
-        if same(said(op), without_commit(known)):
+        if same(said(op), {**without_commit(known), "work_id": op["work_id"]}):
             return
         raise Refused("issue_link_conflict", "the Work has another link")
     if "backing_issue" in work and not same(work["backing_issue"], op["resource"]):

@@ -595,6 +595,7 @@ def test_histories_visit_every_kind_of_record_and_every_stop() -> None:
                     assert size(assignment) <= room
     expected = "Policy Work Claim Completion Dispatch Result DeliveryFailure Observation"
     expected += " ClaimCancellation WorkCancellation Release Control"
+    expected += " Deployment WorkPriority IssueLink IssueComment"
     assert set(kinds) == set(expected.split())
     reasons = "no_work no_eligible_work grants_paused capacity_blocked claim_budget_reached"
     reasons += " dispatch_budget_blocked assignment_size_blocked"
