@@ -6,6 +6,7 @@ the same. Nothing here knows the peer; that closing always fits is asserted, nev
 
 import random
 from collections import Counter
+from collections.abc import Callable, Set
 from typing import Any, Protocol
 
 from .budget import reserve
@@ -17,7 +18,6 @@ from .writing import person, seal, work
 QUOTES = '"' * 256
 DIGITS = "9" * 256
 REASON = "r" * 128
-KINDS = frozenset(kind for kind, _, _ in STEERING)
 
 # What may stop a step other than the bytes of the ledger.
 OTHER = (
@@ -43,8 +43,10 @@ class Peer(Protocol):
 class Brim(Story):
     """A story that fills a board and drains it; a wordy one says all of it at full length."""
 
-    def __init__(self, seed: int, policy: Doc, peer: Peer, wordy: bool) -> None:
-        super().__init__(random.Random(seed), KINDS)
+    def __init__(
+        self, seed: int, policy: Doc, peer: Peer, wordy: bool, without: Set[str] = frozenset()
+    ) -> None:
+        super().__init__(random.Random(seed), without)
         self.policy = policy
         self.peer = peer
         self.wordy = wordy
@@ -132,7 +134,7 @@ class Brim(Story):
         self.begin()
         for _ in range(self.rng.randint(5, 40)):
             deeds = [self.submit, self.submit, self.grant, self.settle, self.settle, self.deliver]
-            self.rng.choice(deeds)()
+            self.rng.choice([*deeds, *self.steering()])()
         orders = [self.grant_all, self.submit_all]
         for deed in orders if claims_first else orders[::-1]:
             deed()
@@ -175,6 +177,10 @@ class Brim(Story):
             if self.publish("dispatch_next", admin, planned, at, parameters, request_id):
                 return True
         return False
+
+    def steering(self) -> list[Callable[[], bool]]:
+        """What may be done beside the life of Work."""
+        return [getattr(self, deed) for kind, _, deed in STEERING if kind not in self.without]
 
     def stuff(self) -> None:
         """Records that need no room of their own, until not even one of those fits."""
@@ -251,8 +257,9 @@ class Brim(Story):
 
     def try_something(self) -> None:
         """What is no closing may be refused, as long as all agree."""
+        deeds = [*self.steering(), self.one_grant]
         if self.rng.random() < 0.5:
-            self.one_grant()
+            self.rng.choice(deeds)()
             return
         value = self.rng.random() < 0.3
         name = self.rng.choice(["grants_paused", "admission_paused"])

@@ -2,8 +2,12 @@
 
 import pytest
 
-from .brim import DIGITS, QUOTES, REASON, padded, stretched_actor
-from .canon import Doc, canonical, fingerprint
+from . import writing
+from .brim import DIGITS, QUOTES, REASON, Brim, padded, stretched_actor
+from .budget import reserve
+from .canon import Doc, Refused, canonical, fingerprint
+from .desk import plain_policy
+from .model import Board
 from .policies import CEILINGS
 from .records import commit as commit_shape
 
@@ -134,3 +138,38 @@ def test_what_is_kept_for_a_step_holds_its_longest_record(name: str) -> None:
     whole = [op for op in plain if op["kind"] not in needing]
     if whole:
         commit_shape(longest(kind, actor, whole), "commit")
+
+
+class Echo:
+    """A peer that is the model itself: what is left to assert is that closing always fits."""
+
+    def __init__(self) -> None:
+        self.board = Board()
+
+    def apply(self, commit: Doc) -> str | None:
+        try:
+            self.board.apply(commit)
+        except Refused as refusal:
+            return refusal.reason
+        return None
+
+    def sums(self) -> tuple[int, int]:
+        tables = self.board.tables()
+        return (tables["ledger_bytes"], reserve(tables)) if tables["policy"] else (0, 0)
+
+
+@pytest.mark.parametrize("wordy", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_full_board_drains_while_workers_and_classes_change(seed: int, wordy: bool) -> None:
+    limits = {**CEILINGS, "ledger_bytes": 150_000, "recovery_bytes": 600_000}
+    policy = plain_policy(
+        {"default": {"max_claims": 3}},
+        limits=limits,
+        allowed_repositories=[writing.REPOSITORY, writing.OTHER_REPOSITORY],
+    )
+    brim = Brim(seed, policy, Echo(), wordy)
+    brim.fill(claims_first=seed % 2 == 0)
+    brim.stuff()
+    brim.drain()
+    brim.reopen()
+    assert brim.verdicts["submit: ledger_limit"] > 0
