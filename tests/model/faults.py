@@ -58,14 +58,16 @@ def on_operation(
 
 
 def on_actor(
-    request: str, note: str, code: str | None = None, projectors: bool = False
+    request: str,
+    note: str,
+    code: str | None = None,
+    where: Callable[[Doc, Board], bool] = lambda commit, board: True,
 ) -> Callable[[Callable[[Doc], object]], None]:
-    """A fault in who makes a kind of request; `projectors` asks for a Policy with such rules."""
+    """A fault in who makes a kind of request; `where` says for which of them it is one."""
 
     def keep(spoil: Callable[[Doc], object]) -> None:
         def make(commit: Doc, board: Board, rng: random.Random) -> Doc | None:
-            rules = (board.tables()["policy"] or {}).get("projectors")
-            if commit["request"]["kind"] != request or (projectors and not rules):
+            if commit["request"]["kind"] != request or not where(commit, board):
                 return None
             spoil(commit["actor"])
             return reseal(commit)

@@ -7,7 +7,7 @@ for is dropped; any other refusal of a commit made here is a fault of the model 
 import random
 from collections.abc import Set
 
-from . import faults_of_operators
+from . import faults_of_mirrors, faults_of_operators
 from .canon import Doc, Refused, gate_identity
 from .evolving import Evolving
 from .model import Board
@@ -27,8 +27,8 @@ from .writing import (
 
 __all__ = ["Mutation", "mutations", "random_history"]
 
-# The catalogue fills the list of faults while it is imported.
-CATALOGUE = faults_of_operators
+# The catalogues fill the list of faults while they are imported.
+CATALOGUES = (faults_of_operators, faults_of_mirrors)
 
 # What a history may do beside the life of Work: the kind of request, how often, and the deed.
 STEERING = (

@@ -44,7 +44,7 @@ class Proposing(Settling):
         if route is None or tables["policy"] is not self.policy:
             route = routes_of(self.policy)[label][name]
         ref = route["current"]
-        if rng.random() < 0.15:
+        if rng.random() < (0.15 if len(route["revisions"]) == 1 else 0.4):
             made["execution_ref"] = ref = rng.choice(list(route["revisions"]))
         profile = route["revisions"][ref]["profile"]
         if "logical_contract" in profile and rng.random() < 0.5:
