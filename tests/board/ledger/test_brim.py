@@ -361,3 +361,15 @@ def test_written_and_kept_bytes_together_never_pass_the_whole() -> None:
     assert error is not None
     assert error.details["limit"] == "ledger_bytes + recovery_bytes"
     assert "120000" in error.message
+
+
+def test_a_board_full_of_work_grants_again_once_enough_of_it_has_ended() -> None:
+    """A Claim keeps 135,168 bytes beyond its Work's 55,296: beside it only two Work fit here."""
+    nodes = [plain_work(f"n{number}") for number in range(6)]
+    pair = Pair(nodes[:5], recovery_bytes=300_000, github=1)
+    named(pair.submit(nodes[5]), "ledger_limit", 6 * 55_296)
+    for ended, node in enumerate(nodes[:3]):
+        named(pair.grant(), "ledger_limit", (5 - ended) * 55_296 + 135_168)
+        end = {"kind": "WorkCancellation", "work_id": node["work_id"], "reason": "obsolete"}
+        pair.must("cancel_work", ADMIN, [end])
+    assert pair.grant() is None
