@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import struct
-from collections.abc import Collection, Set
+from collections.abc import Collection, Sequence, Set
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -57,7 +57,6 @@ class PackFiles:
         make_folders(self._objects, self._folder, self._shared, unsynced)
         pack, index, keep = self._temporary(stem)
         try:
-            self.clear(stem)
             self._write(pack, [*image.pieces, image.digest])
             self._write(index, [image.table])
             self._keep(stem, keep)
@@ -159,40 +158,52 @@ class PackFiles:
 
     # --- removing ---
 
-    def remove(self, stem: str, held: Set[bytes], limit_bytes: int) -> bool:
-        """Remove a pack all whose objects are among `held`; True when it is gone.
+    def names(self, stem: str, limit_bytes: int) -> set[bytes]:
+        """The names of the objects in the pack; none where its index cannot be read."""
+        try:
+            return self._names(stem, limit_bytes)
+        except (OSError, ValueError, struct.error):
+            return set()
 
-        `held` are the names in another pack, which is durable. False, and nothing done, for a pack
+    def _names(self, stem: str, limit_bytes: int) -> set[bytes]:
+        index = self._path(stem, ".idx")
+        if index.stat().st_size > limit_bytes:
+            raise ValueError("a larger index than ours are")
+        return fmt.index_names(index.read_bytes(), self._width)
+
+    def remove(self, stem: str, held: Sequence[Set[bytes]], limit_bytes: int) -> bool:
+        """Remove a pack all whose objects are among those `held`; True when it is gone.
+
+        `held` are the names in other packs, which are durable. False, and nothing done, for a pack
         that holds more, that is kept, that Git has laid something beside, or that a multi-pack
         index names: Git takes one with a pack missing for damaged.
         """
-        index = self._path(stem, ".idx")
         try:
-            if os.stat(index).st_size > limit_bytes:
-                return False
-            names = fmt.index_names(index.read_bytes(), self._width)
+            left = self._names(stem, limit_bytes)
         except FileNotFoundError:
             # Half of it may be there still, as its index goes first. Nobody reads that.
             self._remove_unreadable(stem)
             return True
         except (OSError, ValueError, struct.error):
             return False
-        if not names <= held or any(self._path(stem, suffix).exists() for suffix in _FOREIGN):
+        for names in held:
+            left -= names
+        if left or any(self._path(stem, suffix).exists() for suffix in _FOREIGN):
             return False
-        if self._in_multi_pack_index(stem) or not self._unkeep(stem):
+        if self._in_multi_pack_index(stem) or not self.unkeep(stem):
             return False
-        index.unlink(missing_ok=True)
+        self._path(stem, ".idx").unlink(missing_ok=True)
         self._path(stem, ".pack").unlink(missing_ok=True)
         return True
 
     def _remove_unreadable(self, stem: str) -> None:
         """Remove what is left of a pack without an index, if it was ours."""
         others = (".idx", *_FOREIGN)
-        if self._unkeep(stem) and not any(self._path(stem, other).exists() for other in others):
+        if self.unkeep(stem) and not any(self._path(stem, other).exists() for other in others):
             self._path(stem, ".pack").unlink(missing_ok=True)
 
-    def _unkeep(self, stem: str) -> bool:
-        """Remove a `.keep` file that a dead process of ours left; False where one stays."""
+    def unkeep(self, stem: str) -> bool:
+        """Remove the `.keep` file that a dead process of ours left; False where one stays."""
         path = self._path(stem, ".keep")
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -222,7 +233,7 @@ class PackFiles:
         for name in names:
             stem = name.removesuffix(".keep")
             if stem != name and STEM.fullmatch(stem):
-                self._unkeep(stem)
+                self.unkeep(stem)
 
     def _in_multi_pack_index(self, stem: str) -> bool:
         """Whether a multi-pack index names the pack, or might."""

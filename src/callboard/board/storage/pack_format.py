@@ -25,6 +25,7 @@ _FANOUT_BYTES = 1024
 _LONGEST_COPY = 0xFFFFFF
 _LONGEST_INSERT = 127
 _LARGE = 0x8000_0000
+_SHORTEST_DELTA_BYTES = 4
 Bytes = bytes | bytearray | memoryview
 
 
@@ -106,7 +107,12 @@ def entry(kind: str, data: bytes, level: int = 1) -> bytes:
 
 
 def ref_delta_entry(base: bytes, delta: bytes) -> bytes:
-    """An entry that is `delta` against the object named `base` in the same pack."""
+    """An entry that is `delta` against the object named `base` in the same pack.
+
+    Not for an empty object: Git takes no delta as short as that one's.
+    """
+    if len(delta) < _SHORTEST_DELTA_BYTES:
+        raise ValueError("a delta that Git refuses")
     body = _stored(delta) if len(delta) <= 64 else zlib.compress(delta, 1)
     return entry_head(REF_DELTA, len(delta)) + base + body
 

@@ -27,6 +27,7 @@ from callboard.board.storage.vanishing import retried
 
 _MAX_BORROWED = 64
 _MAX_OPEN = 32
+_MOST_LOOKS = 100
 _MAX_CHAIN = 4096
 # What an object may be built from, beyond what is asked for: a small object may be a delta against
 # a whole ledger. All that is held at once for one answer stays under twice this and the answer.
@@ -97,12 +98,15 @@ class Packs:
     def _find(self, oid: str) -> tuple[_Pack, int] | None:
         name = bytes.fromhex(oid)
         found = self._among_known(name)
-        if found is None:
+        looks = 0
+        while found is None and looks < _MOST_LOOKS:
             try:
-                retried(self._look_again)
+                settled = retried(self._look_again)
             except OSError as error:
                 raise io_refused("open the packs of", self._folder, error) from error
             found = self._among_known(name)
+            # Where a pack went before it was opened, another came that the look may have missed.
+            looks = _MOST_LOOKS if settled else looks + 1
         if found is not None:
             self._limit_open(found[0])
         return found
@@ -114,7 +118,9 @@ class Packs:
                 return pack, offset
         return None
 
-    def _look_again(self) -> None:
+    def _look_again(self) -> bool:
+        """Open the packs that are there now; False where one of them went meanwhile."""
+        settled = True
         present = set()
         for folder in (self._folder, *self._borrowed):
             try:
@@ -128,11 +134,12 @@ class Packs:
             try:
                 self._packs[path] = _Pack(path, self._width)
             except FileNotFoundError:
-                # Another writer's, gone by now; what it held is in its successor.
-                continue
+                # What it held is in another one now.
+                settled = False
             except _UNREADABLE:
                 # As for Git itself, an index that is none hides the pack and nothing else.
                 continue
+        return settled
 
     def _drop(self, pack: _Pack) -> None:
         pack.close()

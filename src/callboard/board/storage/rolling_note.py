@@ -79,9 +79,13 @@ class NoteFile:
 
     def _put(self, temporary: Path, data: bytes) -> None:
         make_folders(self._common_dir, self._path.parent, self._shared, set())
-        # One that a dead process left; only the holder of the ref's turn writes here.
-        temporary.unlink(missing_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            descriptor = os.open(temporary, flags, 0o644)
+        except FileExistsError:
+            # One that a dead process left; only the holder of the ref's turn writes here.
+            temporary.unlink(missing_ok=True)
+            descriptor = os.open(temporary, flags, 0o644)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
         adjust_shared_perm(temporary, self._shared)

@@ -8,6 +8,7 @@ is not missed: another one begins. Never used for a ref without holding its turn
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,10 @@ from callboard.board.storage.rolling_note import Note, NoteFile, Tip
 from callboard.board.storage.vanishing import retried
 
 _PACK_LIMIT_BYTES = 256 * 1024 * 1024
+# How many replaced packs stay, and how many at least where they are large, and appends slow.
+_LINGERING = 8
+_LINGERING_ALWAYS = 2
+_LINGERING_BYTES = 8 * 1024 * 1024
 
 
 class Addition(NamedTuple):
@@ -113,13 +118,37 @@ class RollingPacks:
         note, known = made.note, made.known
         try:
             self._files.release(known.stem)
-            for stem in note.spent:
-                self._files.clear(stem)
-                self._files.remove(stem, known.pack.names, _PACK_LIMIT_BYTES)
-            self._files.mend_multi_pack_index({*note.gone, *note.spent})
+            gone = self._remove(note, known.pack.names)
+            self._files.mend_multi_pack_index({*note.gone, *gone})
         except OSError:
             self._files.abandon(known.stem)
         self._known[ref] = known
+
+    def _remove(self, note: Note, names: set[bytes]) -> list[str]:
+        """Remove what is due of the replaced packs; answers which are gone."""
+        gone: list[str] = []
+        others = list(note.standing)
+        held = [names]
+        for stem in self._due(note.spent):
+            self._files.clear(stem)
+            # Most are replaced by the present pack, some by one that has become full since.
+            while not (removed := self._files.remove(stem, held, _PACK_LIMIT_BYTES)) and others:
+                held.append(self._files.names(others.pop(), _PACK_LIMIT_BYTES))
+            gone += [stem] if removed else []
+        return gone
+
+    def _due(self, spent: Sequence[str]) -> list[str]:
+        """Those of the packs, oldest first, that are to go now.
+
+        The latest stay for a while. A reader, Git's too, lists the packs first and opens them
+        after, and looks again once; it must not find each of them gone.
+        """
+        total = 0
+        for count, stem in enumerate(reversed(spent)):
+            total += self._files.size(stem) or 0
+            if count >= _LINGERING or (count >= _LINGERING_ALWAYS and total > _LINGERING_BYTES):
+                return list(spent[: len(spent) - count])
+        return []
 
     # --- what to write ---
 
@@ -149,6 +178,8 @@ class RollingPacks:
         if before is not None and self._files.is_there(before.pack):
             tips.append(before)
             (spent if continued else stands).append(before.pack)
+            # It is the tip's, so whoever made it was killed after the ref had moved.
+            self._files.unkeep(before.pack)
         for tip in note.tips:
             if tip.pack in spent or tip.pack in stands:
                 continue

@@ -40,7 +40,7 @@ def merged(
     files.release(stem)
     names = fmt.index_names(image.table, len(image.digest))
     for old in due:
-        if files.remove(old, names, _LARGEST_BYTES):
+        if files.remove(old, [names], _LARGEST_BYTES):
             kept.remove(old)
     return [*kept, stem]
 
