@@ -158,11 +158,19 @@ class PackFiles:
 
     # --- removing ---
 
-    def names(self, stem: str, limit_bytes: int) -> set[bytes]:
-        """The names of the objects in the pack; none where its index cannot be read."""
+    def names(self, stem: str, algorithm: str, limit_bytes: int) -> set[bytes]:
+        """The names of the objects in the pack; none unless both its files are intact."""
+        found = self.read(stem, limit_bytes)
+        if found is None:
+            return set()
+        pack, index = found
+        end = len(pack) - self._width
         try:
-            return self._names(stem, limit_bytes)
-        except (OSError, ValueError, struct.error):
+            if fmt.digest(algorithm, (memoryview(pack)[:end],)) != pack[end:]:
+                return set()
+            fmt.read_index(index, pack[end:], algorithm)
+            return fmt.index_names(index, self._width)
+        except (ValueError, struct.error):
             return set()
 
     def _names(self, stem: str, limit_bytes: int) -> set[bytes]:

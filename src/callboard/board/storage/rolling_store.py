@@ -133,7 +133,7 @@ class RollingPacks:
             self._files.clear(stem)
             # Most are replaced by the present pack, some by one that has become full since.
             while not (removed := self._files.remove(stem, held, _PACK_LIMIT_BYTES)) and others:
-                held.append(self._files.names(others.pop(), _PACK_LIMIT_BYTES))
+                held.append(self._files.names(others.pop(), self._algorithm, _PACK_LIMIT_BYTES))
             gone += [stem] if removed else []
         return gone
 
@@ -154,16 +154,15 @@ class RollingPacks:
 
     def _sifted(self, note: Note) -> Note:
         """The note without what is no longer there."""
-        here = {
-            stem
-            for stem in (*note.standing, *note.spent, *(tip.pack for tip in note.tips))
-            if self._files.is_there(stem)
-        }
+        # No pack is on two of the lists, or twice on one: none may vouch for itself.
+        stands = [stem for stem in dict.fromkeys(note.standing) if self._files.is_there(stem)]
+        spent = [stem for stem in dict.fromkeys(note.spent) if stem not in stands]
+        here = [stem for stem in spent if self._files.is_there(stem)]
         return Note(
-            tuple(tip for tip in note.tips if tip.pack in here),
-            tuple(stem for stem in note.standing if stem in here),
-            tuple(stem for stem in note.spent if stem in here),
-            (*note.gone, *(stem for stem in note.spent if stem not in here)),
+            tuple(tip for tip in note.tips if self._files.is_there(tip.pack)),
+            tuple(stands),
+            tuple(here),
+            (*note.gone, *(stem for stem in spent if stem not in here)),
         )
 
     def _compose(
@@ -184,12 +183,16 @@ class RollingPacks:
             if tip.pack in spent or tip.pack in stands:
                 continue
             # A pack whose ledger never became the tip, or a board's that others have changed.
-            folded = before is not None and self._fold(pack, tip, shared)
+            self._files.clear(tip.pack)
+            self._files.unkeep(tip.pack)
+            fresh = before is None and addition.previous is not None
+            folded = not fresh and self._fold(pack, tip, shared)
             (spent if folded else stands).append(tip.pack)
         if not continued and len(stands) > 1:
             stands = standing.merged(stands, self._files, self._algorithm, note, file)
         made = _Known(self._files.new_stem(), pack)
-        after = Note((made.tip, *tips), tuple(stands), tuple(spent), note.gone)
+        stands = [stem for stem in stands if stem not in spent]
+        after = Note((made.tip, *tips), tuple(stands), tuple(dict.fromkeys(spent)), note.gone)
         return _Made(made, pack.image(), after)
 
     def _begun(self, addition: Addition, found: _Known | None) -> tuple[Rolling, bool]:
