@@ -81,6 +81,21 @@ def test_git_finds_a_long_history_sound(
     assert (clone / "work-queue.jsonl").read_bytes() == tip.data
 
 
+def test_what_was_left_for_readers_goes_when_the_repository_is_closed(
+    shape: Shape, git: Git, opened: Open
+) -> None:
+    repository = opened(shape.path)
+    store = GitStore(repository)
+    for line in lines(5):
+        appended(store, line)
+    assert len(packs(shape)) == 5
+    repository.close()
+    assert len(packs(shape)) == 1
+    repository.close()
+    sound(shape, git, appended(store, TWO))
+    assert len(packs(shape)) == 2
+
+
 def test_an_append_stores_what_is_new_and_little_else(shape: Shape, git: Git, opened: Open) -> None:
     store = GitStore(opened(shape.path))
     noise = b"".join(os.urandom(300).hex().encode() + b"\n" for _ in range(2000))

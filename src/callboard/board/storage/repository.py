@@ -63,6 +63,7 @@ class Repository:
 
     def close(self) -> None:
         """Close what is open; the repository may still be used, and reopens what it needs."""
+        self._packs.close()
         self._objects.close()
 
     def __enter__(self) -> Self:

@@ -9,6 +9,7 @@ is not missed: another one begins. Never used for a ref without holding its turn
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from callboard.board.storage.vanishing import retried
 _PACK_LIMIT_BYTES = 256 * 1024 * 1024
 # How many replaced packs stay, and how many at least where they are large, and appends slow.
 _LINGERING = 8
-_LINGERING_ALWAYS = 2
+_LINGERING_ALWAYS = 1
 _LINGERING_BYTES = 8 * 1024 * 1024
 
 
@@ -75,6 +76,7 @@ class RollingPacks:
         self._files = PackFiles(objects, OBJECT_FORMATS[object_format].hex_length // 2, shared)
         self._known: dict[str, _Known] = {}
         self._made: dict[str, _Made] = {}
+        self._notes: dict[str, Note] = {}
 
     def write(self, ref: str, addition: Addition) -> None:
         """Make the addition durable in the pack of `ref`; it is kept until `moved` or `failed`."""
@@ -118,18 +120,30 @@ class RollingPacks:
         note, known = made.note, made.known
         try:
             self._files.release(known.stem)
-            gone = self._remove(note, known.pack.names)
+            gone = self._remove(self._due(note.spent), note.standing, known.pack.names)
             self._files.mend_multi_pack_index({*note.gone, *gone})
         except OSError:
             self._files.abandon(known.stem)
         self._known[ref] = known
+        self._notes[ref] = note
 
-    def _remove(self, note: Note, names: set[bytes]) -> list[str]:
-        """Remove what is due of the replaced packs; answers which are gone."""
+    def close(self) -> None:
+        """Remove the replaced packs that were left for readers, as no append follows soon."""
+        for ref, note in list(self._notes.items()):
+            del self._notes[ref]
+            known = self._known.get(ref)
+            if known is not None:
+                with suppress(OSError):
+                    self._remove(note.spent, note.standing, known.pack.names)
+
+    def _remove(
+        self, stems: Sequence[str], standing: Sequence[str], names: set[bytes]
+    ) -> list[str]:
+        """Remove these replaced packs; answers which are gone."""
         gone: list[str] = []
-        others = list(note.standing)
+        others = list(standing)
         held = [names]
-        for stem in self._due(note.spent):
+        for stem in stems:
             self._files.clear(stem)
             # Most are replaced by the present pack, some by one that has become full since.
             while not (removed := self._files.remove(stem, held, _PACK_LIMIT_BYTES)) and others:
