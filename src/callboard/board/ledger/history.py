@@ -54,6 +54,7 @@ class History:
         self.data = b""
         self.projection = Projection()
         self.spans: list[Span] = []
+        self.base = 0
         self._lines = 0
 
     @classmethod
@@ -88,7 +89,7 @@ class History:
 
     def commit(self, ordinal: int) -> QueueCommit:
         """The commit at a place in the chain, read again from its line."""
-        span = self.spans[ordinal]
+        span = self.spans[ordinal - self.base]
         return read_line(self.data[span.start : span.end].rstrip(b"\n")).commit
 
     def _extend(self, data: bytes) -> None:
@@ -109,6 +110,8 @@ class History:
             replay.apply(self.projection, line.read)
         except CallboardError as error:
             raise invalid(error, line.number, line.byte, line.commit.id) from error
+        if not self.spans:
+            self.base = self.projection.ordinal - 1
         self.spans.append(Span(line.number, line.byte, line.end))
 
     def _settle(self, waiting: list[Line], data: bytes) -> None:
@@ -129,9 +132,9 @@ class History:
 
     def _is_known(self, line: Line, data: bytes) -> bool:
         ordinal = self.projection.commit_ids.get(line.commit.id)
-        if ordinal is None:
+        if ordinal is None or ordinal < self.base:
             return False
-        span = self.spans[ordinal]
+        span = self.spans[ordinal - self.base]
         first = read_line(data[span.start : span.end].rstrip(b"\n"))
         if first.plain != line.read.plain:
             raise _broken("commit_conflict", line, f"line {span.number} has the same id")

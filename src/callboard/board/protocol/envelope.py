@@ -261,7 +261,7 @@ _KINDS_OF: dict[str, frozenset[str]] = {
     "projector": frozenset({"issue_link", "issue_comment"}),
 }
 
-_NOT_YET = frozenset({"deployment", "priority", "issue_link", "issue_comment", "checkpoint"})
+_NOT_YET = frozenset({"deployment", "priority", "issue_link", "issue_comment"})
 
 
 _KIND_NAMES = {request: kind for kind, request in wire.REQUEST_TYPES.items()}
@@ -320,6 +320,17 @@ def check_actor(actor: operations.Actor) -> None:
         )
 
 
+def check_asking(actor: operations.Actor, kind: str) -> None:
+    """Judge whether such an actor may have asked for such a thing; `operation_forbidden` for a
+    kind there is not."""
+    if kind not in wire.REQUEST_TYPES:
+        raise CallboardError(
+            "operation_forbidden", f"there is no {show(kind)} request", "name a request kind"
+        )
+    check_actor(actor)
+    _check_role(actor, kind)
+
+
 def _check_role(actor: operations.Actor, kind: str) -> None:
     if kind not in _KINDS_OF[actor.role]:
         raise CallboardError(
@@ -347,9 +358,11 @@ def _check_operations(commit: QueueCommit, kind: str) -> None:
         )
     if kind == "release" or kind == "dispatch_next" or kind == "cancel_claim":
         _check_order(commit.operations, kind)
-    if kind == "policy" and len(commit.operations) != 1:
+    if kind in ("policy", "checkpoint") and len(commit.operations) != 1:
         raise CallboardError(
-            "operation_forbidden", "a policy request holds one Policy", "send one at a time"
+            "operation_forbidden",
+            f"a {kind} request holds one {kind.capitalize()}",
+            "send one at a time",
         )
 
 

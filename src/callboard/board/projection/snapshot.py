@@ -1,0 +1,159 @@
+"""A state document as closed records: what a checkpoint may say, field by field.
+
+Source: wire-v3 §8. Types only, read from bytes that anybody may have written; whether the parts
+agree with each other is judged by `contradictions`, what they mean is rebuilt by `restore`. A
+field that is not named here is refused, so whatever `document` adds is added here too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from callboard.board.projection.entities import Barrier, ClaimPhase, DispatchPhase, Ownership
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.commit import MAX_OPERATIONS, Assignment, DispatchNextParameters
+from callboard.board.protocol.policy import PolicyDocument, Profile, Record
+from callboard.board.protocol.scalars import (
+    Decimal,
+    Digest,
+    FairnessKey,
+    Identity,
+    ReasonCode,
+    RepositoryName,
+    Timestamp,
+)
+from callboard.board.protocol.validate import parse
+
+Count = Annotated[int, Meta(ge=0)]
+Ticks = Annotated[str, Meta(pattern=r"\A(?:0|[1-9][0-9]{0,511})\Z")]
+"""A canonical decimal. The weights' least common multiple has 433 digits at most, so that no
+history reaches 512, and Python reads that many."""
+
+
+class PositionRecord(Record, frozen=True, kw_only=True):
+    """Where a Work was first committed: the commit's place in the chain, the operation in it."""
+
+    commit: Count
+    operation: Annotated[int, Meta(ge=0, lt=MAX_OPERATIONS)]
+
+
+class WorkRecord(ops.Work, frozen=True, kw_only=True, tag_field="kind", tag="Work"):
+    """A Work operation and what became of it."""
+
+    state: Ownership
+    position: PositionRecord
+    attempts: Annotated[int, Meta(ge=0, le=16)]
+    retry_not_before: Timestamp
+    barrier: Barrier
+    claim_id: Identity | UnsetType = UNSET
+    completion_id: Identity | UnsetType = UNSET
+    result: ops.Payload | UnsetType = UNSET
+    result_commit_id: Identity | UnsetType = UNSET
+    disposition: Literal["none", "partial", "unknown"] | UnsetType = UNSET
+    cancellation_reason: ReasonCode | UnsetType = UNSET
+    cancellation_commit_id: Identity | UnsetType = UNSET
+    # Extensions of a Work stand here; `restore._work_state` takes them over.
+
+
+class ClaimRecord(ops.Claim, frozen=True, kw_only=True, tag_field="kind", tag="Claim"):
+    """A Claim operation and how it ended."""
+
+    state: ClaimPhase
+    commit_id: Identity
+    request_id: Identity
+    terminal_commit_id: Identity | UnsetType = UNSET
+    cancellation_reason: ReasonCode | UnsetType = UNSET
+    retry_not_before: Timestamp | UnsetType = UNSET
+
+
+class DispatchRecord(Assignment, frozen=True, kw_only=True):
+    """An assignment, the profile it froze, and how its launch stands."""
+
+    profile: Profile
+    state: DispatchPhase
+    released: bool
+    lifecycle_writes: Count
+    sender: ops.Actor | UnsetType = UNSET
+    run: ops.Run | UnsetType = UNSET
+    reason: ReasonCode | UnsetType = UNSET
+    credential_principal: Decimal | UnsetType = UNSET
+
+
+class RequestRecord(Record, frozen=True, kw_only=True):
+    """An accepted request; `id` is its commit's."""
+
+    id: Identity
+    request_id: Identity
+    kind: Identity
+    fingerprint: Digest
+    parameters_digest: Digest
+    dispatch_parameters: DispatchNextParameters | UnsetType = UNSET
+    actor: ops.Actor
+    policy_epoch: Identity
+    at: Timestamp
+    claims: Annotated[list[Identity], Meta(max_length=MAX_OPERATIONS)]
+
+
+class ClockRecord(Record, frozen=True, kw_only=True):
+    """A sibling set's virtual time."""
+
+    v: Ticks
+    passes: dict[FairnessKey, Ticks] = field(name="pass")
+    active: dict[FairnessKey, bool]
+
+
+class PoolClocksRecord(Record, frozen=True, kw_only=True):
+    """A pool's class clock, and its key clock per priority."""
+
+    classes: ClockRecord
+    keys: Annotated[dict[Literal["1", "2", "3", "4", "5"], ClockRecord], Meta(max_length=5)]
+
+
+class StatsRecord(Record, frozen=True, kw_only=True):
+    """The totals; `dispatches` counts the unreleased ones."""
+
+    work: Count
+    available: Count
+    claimed: Count
+    completed: Count
+    cancelled: Count
+    claims: Count
+    dispatches: Count
+    transactions: Count
+    nodes: Count
+
+
+class StateRecord(Record, frozen=True, kw_only=True):
+    """A whole state document, its requests in plain form."""
+
+    repository: RepositoryName
+    tip: Identity
+    policy_epoch: Identity
+    policy: PolicyDocument
+    works: dict[Digest, WorkRecord]
+    claims: dict[Identity, ClaimRecord]
+    dispatches: dict[Identity, DispatchRecord]
+    observations: dict[str, ops.Observation]
+    clocks: dict[Identity, PoolClocksRecord]
+    admission_paused: bool
+    grants_paused: bool
+    credential_generation: Identity
+    stats: StatsRecord
+    ledger_bytes: Annotated[int, Meta(ge=1)]
+    observation_writes: Count
+    seen_epochs: dict[Identity, bool]
+    seen_generations: dict[Identity, bool]
+    observation_ids: dict[Identity, ops.Observation]
+    terminal_barriers: dict[Digest, Literal["verified", "failed"]]
+    cancellations: dict[Digest, Identity]
+    completion_times: dict[Digest, Timestamp]
+    last_at: Timestamp
+    # Extensions of the whole state stand here; `restore.restored` takes them over.
+
+
+def parse_state(state: dict[str, Any]) -> StateRecord:
+    """A state document without its requests as a record, or `checkpoint_invalid` with every
+    fault and where it is."""
+    return parse(StateRecord, state, what="checkpoint state", code="checkpoint_invalid")
