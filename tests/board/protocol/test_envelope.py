@@ -339,7 +339,7 @@ def test_each_role_asks_for_its_own_kinds_only(role: str) -> None:
         code = code_of(asked(kind, [operation], actor_of(role)))
         if kind not in ROLES[role].split():
             assert code == "role_forbidden", kind
-        elif kind in ("deployment", "priority", "checkpoint", "issue_link", "issue_comment"):
+        elif kind in ("deployment", "priority", "issue_link", "issue_comment"):
             assert code == "unsupported_operation", kind
         else:
             assert code in (None, "operation_forbidden"), kind

@@ -1,7 +1,7 @@
 """Checkpoints: one root commit with the whole state, in the place of the history it names.
 
 Source: specification 1, §7.10; wire-v3 §8. Made from a validated history and read back as strictly
-as anything foreign. Pure: which Git commit holds the history is said by the caller, who also writes.
+as anything foreign. Pure: the caller says which Git commit holds the history, and writes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +20,7 @@ from callboard.board.projection.snapshot import RequestRecord
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
-from callboard.board.protocol.envelope import check_actor, read_line
+from callboard.board.protocol.envelope import check_actor
 from callboard.board.protocol.operations import Actor, Checkpoint
 from callboard.board.protocol.validate import faults_of, parse, pointer_step, refuse
 from callboard.canonical import (
@@ -39,9 +38,6 @@ PLAIN, COMPRESSED = "requests", "requests_compressed"
 _LEVEL = 9
 _RAW = -zlib.MAX_WBITS
 _HINT = "the checkpoint was altered or written by a faulty program; go back to the commit before it"
-
-LedgerAt = Callable[[str], bytes]
-"""The ledger bytes that a Git commit holds, or a `CallboardError`."""
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -122,8 +118,8 @@ def _check_fits(commit: wire.QueueCommit, line: bytes, projection: Projection) -
     if len(line) > MAX_LINE_BYTES:
         raise CallboardError(
             "checkpoint_limit",
-            f"the state would need a line of {len(line)} bytes, at most {MAX_LINE_BYTES} are "
-            f"allowed, with {projection.counters.work} Work and {projection.counters.claims} Claims",
+            f"the state, with {projection.counters.work} Work and {projection.counters.claims} "
+            f"Claims, would need a line of {len(line)} bytes, at most {MAX_LINE_BYTES} are allowed",
             "nothing was written; a board this full is continued on a new branch",
             {"limit": "line_bytes", "bytes": len(line), "limit_bytes": MAX_LINE_BYTES},
         )
@@ -175,6 +171,18 @@ def read_root(commit: wire.QueueCommit) -> Projection:
     if again != expanded.state_sha256:
         raise _invalid("", "the state says something that no projection has")
     return projection
+
+
+def prove(commit: wire.QueueCommit, prior: Projection) -> None:
+    """Refuse a checkpoint whose state is not `prior`, that of the ledger it stands for:
+    `checkpoint_mismatch`."""
+    request = commit.request
+    assert isinstance(request, wire.CheckpointRequest)
+    wanted = sha256_hex(encode_trusted(state_document(prior)))
+    if request.parameters.state_sha256 != wanted:
+        raise _mismatch(
+            "state_sha256", request.parameters.state_sha256, wanted, "history, replayed,"
+        )
 
 
 def _expand(state: dict[str, Any]) -> _Expanded:

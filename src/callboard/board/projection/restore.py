@@ -1,8 +1,8 @@
 """From a state document back to a projection with all its indexes.
 
 Source: specification 1, §§7.10, 7.17; wire-v3 §8. The document may come from anybody: it is parsed
-into closed records, refused where it contradicts itself, and only then built. What the document does
-not keep and its requests do not tell (why a delivery failed, how a run ended) stays None.
+into closed records, refused where it contradicts itself, and only then built. What it does not keep
+and its requests do not tell (why a delivery failed, how a run ended) stays None.
 """
 
 from __future__ import annotations

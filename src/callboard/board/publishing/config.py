@@ -64,9 +64,11 @@ class QueueSettings(Record, frozen=True, kw_only=True):
 
 
 class BoardSettings(Record, frozen=True, kw_only=True):
-    """The table `[board]`: where the board lives."""
+    """The table `[board]`: where the board lives, and from which share of the policy's
+    `ledger_bytes` on a `run` replaces its log by a checkpoint; 0 is never."""
 
     branch: Identity = DEFAULT_BRANCH
+    checkpoint_percent: Annotated[int, Meta(ge=0, le=100)] = 50
 
 
 class Settings(Record, frozen=True, kw_only=True):

@@ -58,10 +58,11 @@ class Intent(Protocol):
         """The candidate against this state at this time."""
         ...
 
-    def is_same(
-        self, known: RequestState, commit: wire.QueueCommit, projection: Projection
-    ) -> bool:
-        """Whether the accepted request of this id, in `commit`, means what this intent means."""
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
+        """Whether the accepted request of this id means what this intent means.
+
+        The state alone must tell: a checkpoint may stand for the request's commit.
+        """
         ...
 
 
@@ -108,9 +109,7 @@ class Submit:
 
         return compile_plan(self.plan, policy, standing, at)
 
-    def is_same(
-        self, known: RequestState, _commit: wire.QueueCommit, projection: Projection
-    ) -> bool:
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
         works = self._works(projection, projection.policy, known.at)
         return _matches(known, self.actor, self.kind, wire.SubmitParameters(nodes=works))
 
@@ -124,9 +123,7 @@ class _Stated:
     parameters: Record
     kind: str
 
-    def is_same(
-        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
-    ) -> bool:
+    def is_same(self, known: RequestState, _projection: Projection) -> bool:
         return _matches(known, self.actor, self.kind, self.parameters)
 
 
@@ -162,10 +159,10 @@ class Finish(_Stated):
 
 
 Builder = Callable[[Projection, int], "list[ops.Operation] | Nothing"]
-Recogniser = Callable[[Projection, wire.QueueCommit], bool]
+Recogniser = Callable[[Projection, RequestState], bool]
 
 
-def named_by_its_id(_projection: Projection, _commit: wire.QueueCommit) -> bool:
+def named_by_its_id(_projection: Projection, _known: RequestState) -> bool:
     """The recogniser of requests whose id itself names their one fact, a Release of one dispatch
     say: whatever stands under it is the answer."""
     return True
@@ -175,8 +172,8 @@ def named_by_its_id(_projection: Projection, _commit: wire.QueueCommit) -> bool:
 class Operations:
     """A request whose parameters are its operations, made anew by `make` for each tip.
 
-    `recognise` tells whether the commit of an accepted request of the same id, kind and role says
-    what is asked. It cannot be `make` again: that is asked of the state after the request.
+    `recognise` tells whether an accepted request of the same id, kind and role says what is asked.
+    It cannot be `make` again: that is asked of the state after the request.
     """
 
     kind: str
@@ -191,12 +188,15 @@ class Operations:
             return made
         return Candidate(wire.OperationsParameters(operations=made), made)
 
-    def is_same(
-        self, known: RequestState, commit: wire.QueueCommit, projection: Projection
-    ) -> bool:
+    def is_same(self, known: RequestState, projection: Projection) -> bool:
         if (known.kind, known.actor.role) != (self.kind, self.actor.role):
             return False
-        return self.recognise(projection, commit)
+        return self.recognise(projection, known)
+
+
+def same_operations(known: RequestState, actor: ops.Actor, asked: list[ops.Operation]) -> bool:
+    """Whether an accepted request is that actor's, for exactly these operations."""
+    return _matches(known, actor, known.kind, wire.OperationsParameters(operations=asked))
 
 
 def _matches(known: RequestState, actor: ops.Actor, kind: str, parameters: Record) -> bool:

@@ -12,12 +12,18 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
-from callboard.board.projection.entities import DispatchState, WorkState
+from callboard.board.projection.entities import DispatchState, RequestState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_on, dispatch_of, work_of
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
-from callboard.board.publishing.intents import Finish, Nothing, Operations, named_by_its_id
+from callboard.board.publishing.intents import (
+    Finish,
+    Nothing,
+    Operations,
+    named_by_its_id,
+    same_operations,
+)
 from callboard.errors import CallboardError
 
 EvidenceKind = Literal["prelaunch", "nonlaunch", "terminal_run", "delivery", "reconciliation"]
@@ -237,18 +243,19 @@ def cancel_work(request_id: str, work_ids: list[str], reason: str, actor: ops.Ac
         ]
         return found or Nothing("already_cancelled", {"works": work_ids})
 
-    def recognise(projection: Projection, commit: wire.QueueCommit) -> bool:
+    def recognise(projection: Projection, known: RequestState) -> bool:
+        """In whatever order the Work was named."""
         ended = {
-            one.work_id: one.reason
-            for one in commit.operations
-            if isinstance(one, ops.WorkCancellation)
+            state.work.work_id: state.cancellation_reason
+            for state in projection.works.values()
+            if state.cancellation_commit_id == known.id
         }
         left_out = set(work_ids) - ended.keys()
         return (
-            commit.actor == actor
+            known.actor == actor
             and ended.keys() <= set(work_ids)
             and set(ended.values()) == {reason}
-            and all(_cancelled_before(projection, work_id, commit) for work_id in left_out)
+            and all(_cancelled_before(projection, work_id, known) for work_id in left_out)
         )
 
     return Operations("cancel_work", request_id, actor, make, recognise)
@@ -264,12 +271,12 @@ def _completed(state: WorkState) -> CallboardError:
     )
 
 
-def _cancelled_before(projection: Projection, work_id: str, commit: wire.QueueCommit) -> bool:
+def _cancelled_before(projection: Projection, work_id: str, known: RequestState) -> bool:
     state = projection.works.get(work_id)
     if state is None or state.cancellation_commit_id is None:
         return False
     places = projection.commit_ids
-    return places[state.cancellation_commit_id] < places[commit.id]
+    return places[state.cancellation_commit_id] < places[known.id]
 
 
 def control(
@@ -287,7 +294,7 @@ def control(
             return Nothing("already_set", {name: value})
         return asked
 
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        return commit.actor == actor and commit.operations == asked
+    def recognise(_projection: Projection, known: RequestState) -> bool:
+        return same_operations(known, actor, asked)
 
     return Operations("control", request_id, actor, make, recognise)

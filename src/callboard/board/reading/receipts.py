@@ -162,11 +162,10 @@ def replan(history: History, request: RequestState, asked: DispatchNextParameter
 
 
 def _head(history: History, request: RequestState) -> Document:
-    ordinal = history.projection.commit_ids[request.id]
     return {
         "request_id": request.request_id,
         "kind": request.kind,
-        "source_commit": history.commit(ordinal).previous,
+        "source_commit": history.previous(request.id),
         "commit_id": request.id,
         "policy_epoch": request.policy_epoch,
         "at": request.at,

@@ -16,7 +16,7 @@ from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
 from callboard.board.protocol.policy import CEILINGS
 from callboard.board.reading import lines, planning
-from callboard.board.reading.view import View, prefix
+from callboard.board.reading.view import View
 from callboard.board.storage.framing import check_ledger
 from callboard.clock import SystemClock
 from callboard.errors import CallboardError
@@ -102,7 +102,7 @@ def _at(history: History, commit_id: str) -> History:
             f"the ledger has no commit {commit_id[:80]!r}",
             "list them: callboard ledger log",
         )
-    return prefix(history, ordinal + 1)
+    return history.prefix(ordinal + 1)
 
 
 @ledger.command(short_help="Ask the planner who is next at a time.")
