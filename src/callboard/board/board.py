@@ -25,9 +25,9 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
 from callboard.board.protocol.scalars import ReasonCode
 from callboard.board.protocol.validate import faults_of, show
-from callboard.board.publishing import lifecycle
+from callboard.board.publishing import compaction, lifecycle
 from callboard.board.publishing.bootstrap import default_pool
-from callboard.board.publishing.config import DEFAULT_BRANCH, Settings
+from callboard.board.publishing.config import DEFAULT_BRANCH, BoardSettings, Settings
 from callboard.board.publishing.intents import DispatchNext, Nothing, Submit
 from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
@@ -314,7 +314,30 @@ class Board:
             stop=stop,
             on_event=on_event,
             new_request_id=new_request_id if request_id is None else names,
+            checkpoint_percent=self._board_settings().checkpoint_percent,
         )
+
+    def _board_settings(self) -> BoardSettings:
+        commit = self.site.repository.head_commit()
+        return BoardSettings() if commit is None else Proposal(self.site.repository, commit).board
+
+    def plan_checkpoint(self) -> Document:
+        """What a checkpoint of the present tip would write and gain; see `compaction.plan`."""
+        view = self.view().with_history()
+        revision = str(self.site.publisher.revision)
+        found = compaction.plan(
+            view.history, revision, view.at_ms, self.site.actor("administrator")
+        )
+        return {**view.stamp(), "applied": False, **found.document()}
+
+    def checkpoint(self) -> Document:
+        """Replace the ledger by a checkpoint of the tip that is met then.
+
+        Raises `contention`, nothing written, where other writers win every race.
+        """
+        self.site.store.check_writable()
+        found = compaction.compact(self.site.publisher, self.site.actor("administrator"))
+        return {**self.view().stamp(), "applied": True, **found.document()}
 
     def receipt(self, outcome: Accepted | Nothing, *, request_id: str) -> Document:
         """What became of a request, by now (§7.13); `replayed` where it had stood before."""

@@ -14,7 +14,7 @@ from callboard.board.ledger.history import History
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Actor
-from callboard.board.publishing.publisher import Compacted
+from callboard.board.publishing.publisher import Compacted, Publisher
 from callboard.errors import CallboardError
 
 Document = dict[str, object]
@@ -84,6 +84,25 @@ def plan(history: History, revision: str, at: int, actor: Actor) -> Plan:
     )
 
 
+def compact(publisher: Publisher, actor: Actor, thrift: Thrift | None = None) -> Plan:
+    """Replace the ledger by a checkpoint of the very tip it is planned for; answers that plan.
+
+    Raises what `plan` refuses, `contention` after too many lost races, and with `thrift`
+    `checkpoint_unprofitable`. Nothing is written then.
+    """
+    plans: list[Plan] = []
+
+    def make(history: History, revision: str, at: int) -> Compacted:
+        found = plan(history, revision, at, actor)
+        if thrift is not None:
+            thrift.judge(found)
+        plans.append(found)
+        return found.compacted
+
+    publisher.compact(make)
+    return plans[-1]
+
+
 class Thrift:
     """Says when a long process should compact its board; remembers what was not worth it.
 
@@ -115,4 +134,4 @@ class Thrift:
 
     def give_up(self, used_bytes: int, wanted_bytes: int = 0) -> None:
         """Do not look again before the ledger has grown to what may be worth it."""
-        self._not_below = max(wanted_bytes, used_bytes + used_bytes // _GROWN_BY)
+        self._not_below = max(wanted_bytes, self._not_below, used_bytes + used_bytes // _GROWN_BY)

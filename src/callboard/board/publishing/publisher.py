@@ -106,6 +106,11 @@ class Publisher:
             self._history, self._tip = known.continued(tip.data), tip
             return self._history
 
+    @property
+    def revision(self) -> str | None:
+        """The Git commit whose ledger the last `refresh` answered."""
+        return self._tip.revision
+
     def decision_time(self, projection: Projection) -> int:
         """One time for a whole decision: never before the last commit's."""
         return max(self._clock.now_ms(), projection.last_at)
