@@ -204,7 +204,8 @@ class Runner:
             if error.code not in ("checkpoint_limit", "checkpoint_unprofitable", "ledger_limit"):
                 raise
             self._thrift.give_up(used_bytes)
-            self._count(error.code)
+            if error.code != "checkpoint_unprofitable":
+                self._count(error.code)
 
     @property
     def _projection(self) -> Projection:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from callboard.board.ledger.checkpoint import prove
 from callboard.board.ledger.history import History
 from callboard.board.ledger.past import Segment
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.protocol.envelope import kind_of, read_line
 from callboard.board.reading.columns import Columns
-from callboard.board.reading.view import Document, View
+from callboard.board.reading.view import Document, View, known
 from callboard.errors import CallboardError
 
 MAX_LISTED = 16_384
@@ -109,6 +110,32 @@ def tally(view: View) -> Document:
         "reserve_bytes": projection.reserve_bytes,
         "policy_epoch": projection.policy_epoch,
     }
+
+
+def behind_checkpoints(history: History) -> Document:
+    """What a ledger's checkpoints stand for, each replayed and compared where it is at hand.
+
+    `{commits, checked:[{held_by, commits, bytes}], unchecked_commits, unchecked_in?}`. Raises
+    `checkpoint_mismatch` where a checkpoint's state is not that of the ledger before it, and
+    `ledger_invalid` where that ledger is none.
+    """
+    checked: list[Document] = []
+    later, left, lacking = history, history.base, None
+    while left:
+        try:
+            segment = later.segment(later.base - 1)
+        except CallboardError as error:
+            if error.code != "history_unavailable":
+                raise
+            lacking = error.details.get("revision")
+            break
+        prior = later.prefix(later.base)
+        prove(later.commit(later.base), prior.projection)
+        row = {"held_by": segment.revision, "commits": len(segment.spans)}
+        checked.append(row | {"bytes": len(segment.data)})
+        later, left = prior, segment.base
+    found = {"commits": history.base, "checked": checked, "unchecked_commits": left}
+    return found | known(unchecked_in=lacking)
 
 
 def diagnose(data: bytes) -> Document:
