@@ -14,6 +14,7 @@ import pytest
 from callboard import canonical
 from callboard.board.ledger import checkpoint
 from callboard.board.ledger.history import History
+from callboard.board.projection.state import Projection
 from callboard.board.protocol.envelope import read_line
 from callboard.board.reading.columns import Columns
 from callboard.board.reading.detail import detail, why
@@ -89,13 +90,14 @@ def mutated(record: Doc, chance: random.Random) -> Iterator[tuple[Path, Doc]]:
         if kind < 0.15 and isinstance(parent, dict):
             del parent[path[-1]]
         elif kind < 0.25 and isinstance(parent, dict):
-            parent[chance.choice(["zz", str(chance.choice(list(parent)))])] = parent.pop(path[-1])
+            name = chance.choice(["zz", *parent])
+            parent[name] = parent.pop(path[-1])
         else:
             parent[path[-1]] = other(parent[path[-1]], chance, values)
         yield path, changed
 
 
-def read(record: Doc) -> checkpoint.Projection | CallboardError:
+def read(record: Doc) -> Projection | CallboardError:
     """The projection of a record, or why it is refused; nothing else may come of it."""
     try:
         return checkpoint.read_root(read_line(make.resealed(record)[:-1]).commit)

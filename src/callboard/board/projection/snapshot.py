@@ -36,7 +36,7 @@ class PositionRecord(Record, frozen=True, kw_only=True):
     """Where a Work was first committed: the commit's place in the chain, the operation in it."""
 
     commit: Count
-    operation: Annotated[int, Meta(ge=0, lt=MAX_OPERATIONS)]
+    operation: Annotated[int, Meta(ge=0, le=MAX_OPERATIONS - 1)]
 
 
 class WorkRecord(ops.Work, frozen=True, kw_only=True, tag_field="kind", tag="Work"):
