@@ -234,7 +234,8 @@ class Contradictions:
         limit = pool.retry.max_attempts - (work.state == "available")
         if work.attempts > limit:
             yield Fault(f"{at}/attempts", f"{work.attempts} of {pool.retry.max_attempts} are used")
-        if self._requests[work.position.commit].policy_epoch != self._state.policy_epoch:
+        admitted = self._requests[work.position.commit : work.position.commit + 1]
+        if any(one.policy_epoch != self._state.policy_epoch for one in admitted):
             yield Fault(f"{at}/position", "open Work is older than the installed policy")
 
     def _listed(self, name: str, key: str, wanted: object) -> Iterator[Fault]:

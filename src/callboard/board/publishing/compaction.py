@@ -15,11 +15,13 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Actor
 from callboard.board.publishing.publisher import Compacted, Publisher
+from callboard.canonical import MAX_LINE_BYTES
 from callboard.errors import CallboardError
 
 Document = dict[str, object]
 _GROWN_BY = 4
-"""A compaction that was not worth it is tried again when the log has grown by a quarter."""
+_STATE_MAY_OUTGROW_A_LINE = MAX_LINE_BYTES * 3 // 2
+"""From there on a checkpoint halves most logs; from twice a line's bytes on it fits none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ def compact(publisher: Publisher, actor: Actor, thrift: Thrift | None = None) ->
 class Thrift:
     """Says when a long process should compact its board; remembers what was not worth it.
 
-    Due is what uses `percent` of the policy's ledger bytes (0: never) and was halved at least.
+    Due is a ledger that uses `percent` of the policy's `ledger_bytes` (0: never), or is so large
+    that its state may soon not fit a line. Worth it is what frees a third of it.
     """
 
     def __init__(self, percent: int) -> None:
@@ -118,20 +121,20 @@ class Thrift:
         used = projection.ledger_bytes
         if not self._percent or projection.tip is None or used < self._not_below:
             return False
-        return used * 100 >= projection.policy.limits.ledger_bytes * self._percent
+        share = projection.policy.limits.ledger_bytes * self._percent // 100
+        return used >= min(share, _STATE_MAY_OUTGROW_A_LINE)
 
     def judge(self, found: Plan) -> None:
-        """Refuse a plan that would not halve the ledger: `checkpoint_unprofitable`."""
-        if 2 * found.after_bytes <= found.ledger_bytes:
+        """Refuse a plan that frees less than a third of the ledger: `checkpoint_unprofitable`."""
+        if 3 * found.after_bytes <= 2 * found.ledger_bytes:
             return
-        self.give_up(found.ledger_bytes, 2 * found.after_bytes)
         raise CallboardError(
             "checkpoint_unprofitable",
             f"a checkpoint of {found.after_bytes} bytes would replace {found.ledger_bytes}",
-            "most of the board is still open; let it settle",
+            "the state takes most of it; what is written from now on may be worth more",
             {"before": found.ledger_bytes, "after": found.after_bytes},
         )
 
-    def give_up(self, used_bytes: int, wanted_bytes: int = 0) -> None:
-        """Do not look again before the ledger has grown to what may be worth it."""
-        self._not_below = max(wanted_bytes, self._not_below, used_bytes + used_bytes // _GROWN_BY)
+    def give_up(self, used_bytes: int) -> None:
+        """Do not look again before the ledger has grown by a quarter."""
+        self._not_below = used_bytes + used_bytes // _GROWN_BY
