@@ -287,3 +287,47 @@ def test_a_deeply_nested_state_is_refused_as_any_line_is() -> None:
     with pytest.raises(CallboardError) as caught:
         read_line(line.replace(b'"admission_paused"', deep + b'"admission_paused"', 1))
     assert caught.value.code in ("resource_limit", "invalid_json")
+
+
+@pytest.mark.parametrize("text", ["plain", "é", "line\nbreak", "\x7f"])
+def test_the_bounds_hold_within_what_types_leave_open(text: str) -> None:
+    """Whatever else stands in the payload: some texts are read quickly, and others are not."""
+    value: Any = 2**53 - 1
+    for level, code in ((56, None), (57, None), (58, None), (59, "resource_limit")):
+        assert payload_code(nested(value, level), text) == code, level
+    for value in (2**53, -(2**53), [0] * 16_385):
+        assert payload_code(value, text) == "resource_limit"
+
+
+def nested(value: Any, levels: int) -> Any:
+    for _level in range(levels - 1):
+        value = [value]
+    return value
+
+
+def payload_code(value: Any, text: str) -> str | None:
+    """How a state is judged in which the payload of a Work that was never granted is replaced."""
+    record = record_of(3)
+    works = record["operations"][0]["state"]["works"]
+    work = next(one for one in works.values() if not one["attempts"])
+    work["payload"] = {"text": text, "value": value}
+    found = make.resealed(record)[:-1]
+    try:
+        checkpoint.read_root(read_line(found).commit)
+    except CallboardError as error:
+        return "resource_limit" if error.code == "noncanonical_number" else error.code
+    return None
+
+
+@pytest.mark.parametrize("place", ["pool", "request_id", "cancellation_reason"])
+@pytest.mark.parametrize("text", ["a\x00b", "a\x7fb", "a\nb", "é" * 200])
+def test_text_keeps_its_bounds_in_any_state(place: str, text: str) -> None:
+    record = record_of(3)
+    state = record["operations"][0]["state"]
+    if place == "request_id":
+        state["requests"][1]["request_id"] = text
+    else:
+        next(one for one in state["works"].values() if place in one)[place] = text
+    found = read(record)
+    assert isinstance(found, CallboardError)
+    assert found.code == "checkpoint_invalid"

@@ -256,6 +256,13 @@ OPERATIONS: dict[str, ops.Operation] = {
     ),
     "WorkCancellation": ops.WorkCancellation(work_id=DIGEST, reason="r"),
     "Control": ops.Control(control="grants_paused", value=True, reason="r"),
+    "Checkpoint": ops.Checkpoint(
+        prior_git_sha=make.REF,
+        prior_tip="q",
+        history_sha256=DIGEST,
+        state_sha256=DIGEST,
+        state={},
+    ),
     "WorkPriority": ops.WorkPriority(work_id=DIGEST, priority=1, expected_priority=3, reason="r"),
     "IssueLink": ops.IssueLink(work_id=DIGEST, resource=make.resource(), projector_ref=make.REF),
     "IssueComment": ops.IssueComment(work_id=DIGEST, comment_id="1", projector_ref=make.REF),
@@ -284,6 +291,7 @@ ALLOWED = {
     "release": {"ClaimCancellation", "WorkCancellation", "Release"},
     "cancel_work": {"WorkCancellation"},
     "cancel_claim": {"ClaimCancellation", "WorkCancellation"},
+    "checkpoint": {"Checkpoint"},
 }
 
 ROLES = {
@@ -371,6 +379,7 @@ def test_each_kind_publishes_its_own_operations_only(kind: str) -> None:
         ("release", "Release WorkCancellation"),
         ("cancel_claim", "WorkCancellation ClaimCancellation"),
         ("policy", "Policy Policy"),
+        ("checkpoint", "Checkpoint Checkpoint"),
     ],
 )
 def test_operations_stand_in_the_protocol_s_order(kind: str, names: str) -> None:

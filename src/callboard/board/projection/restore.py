@@ -43,12 +43,13 @@ from callboard.canonical import encode_trusted
 T = TypeVar("T", bound=Record)
 
 
-def restored(state: dict[str, Any], requests: list[RequestRecord]) -> Projection:
-    """The projection that `state` (without its requests) and `requests` describe.
+def restored(state: dict[str, Any], plain_requests: Any, plain: bytes) -> Projection:
+    """The projection that `state` (without its requests) and `plain_requests` describe.
 
-    Raises `checkpoint_invalid` with every fault and its JSON pointer.
+    `plain` are the canonical bytes of both together. Raises `checkpoint_invalid` with every fault
+    and its JSON pointer, or `resource_limit`.
     """
-    record = parse_state(state)
+    record, requests = parse_state(state, plain_requests, plain)
     faults = Contradictions(record, requests).look()
     if faults:
         raise refuse("checkpoint_invalid", "checkpoint state", faults, _HINT)

@@ -7,10 +7,13 @@ field that is not named here is refused, so whatever `document` adds is added he
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
+from callboard import canonical
 from callboard.board.projection.entities import Barrier, ClaimPhase, DispatchPhase, Ownership
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import MAX_OPERATIONS, Assignment, DispatchNextParameters
@@ -24,9 +27,10 @@ from callboard.board.protocol.scalars import (
     RepositoryName,
     Timestamp,
 )
-from callboard.board.protocol.validate import parse
+from callboard.board.protocol.validate import faults_of, parse, refuse
+from callboard.errors import CallboardError
 
-Count = Annotated[int, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
 Ticks = Annotated[str, Meta(pattern=r"\A(?:0|[1-9][0-9]{0,511})\Z")]
 """A canonical decimal. The weights' least common multiple has 433 digits at most, so that no
 history reaches 512, and Python reads that many."""
@@ -141,7 +145,7 @@ class StateRecord(Record, frozen=True, kw_only=True):
     grants_paused: bool
     credential_generation: Identity
     stats: StatsRecord
-    ledger_bytes: Annotated[int, Meta(ge=1)]
+    ledger_bytes: Annotated[int, Meta(ge=1, le=canonical.MAX_SAFE_INTEGER)]
     observation_writes: Count
     seen_epochs: dict[Identity, bool]
     seen_generations: dict[Identity, bool]
@@ -153,7 +157,87 @@ class StateRecord(Record, frozen=True, kw_only=True):
     # Extensions of the whole state stand here; `restore.restored` takes them over.
 
 
-def parse_state(state: dict[str, Any]) -> StateRecord:
-    """A state document without its requests as a record, or `checkpoint_invalid` with every
-    fault and where it is."""
-    return parse(StateRecord, state, what="checkpoint state", code="checkpoint_invalid")
+_STATE_DEPTH = 3
+"""How deep a state stands in a checkpoint's line."""
+
+
+def parse_state(
+    state: dict[str, Any], requests: Any, plain: bytes
+) -> tuple[StateRecord, list[RequestRecord]]:
+    """A state document without its requests, and these, as records.
+
+    `plain` are the canonical bytes of both together. Raises `checkpoint_invalid` with every fault
+    and where it is, or `resource_limit`.
+    """
+    try:
+        found = msgspec.convert(state, StateRecord), msgspec.convert(requests, list[RequestRecord])
+    except msgspec.ValidationError:
+        found = None
+    # Types leave open what text may hold, and how free-form values are nested.
+    if found is not None and plain.isascii() and _is_bounded(found[0], plain):
+        return found
+    _refuse_unbounded(state)
+    record = parse(StateRecord, state, what=_WHAT, code="checkpoint_invalid")
+    return record, parse_requests(requests)
+
+
+_WHAT = "checkpoint state"
+
+
+def parse_requests(found: Any) -> list[RequestRecord]:
+    """The array as records, each fault with its pointer; it may be longer than one in a line."""
+    if not isinstance(found, list):
+        raise refuse(
+            "checkpoint_invalid", _WHAT, faults_of(list[RequestRecord], found, "/requests"), _HINT
+        )
+    for place, one in enumerate(found):
+        # Those out of a compressed array are records already, whose text is still to be judged.
+        value = msgspec.to_builtins(one)
+        faults = faults_of(RequestRecord, value, f"/requests/{place}")
+        if faults:
+            raise refuse("checkpoint_invalid", _WHAT, faults, _HINT)
+    return msgspec.convert(msgspec.to_builtins(found), list[RequestRecord])
+
+
+_HINT = "correct the named fields"
+
+
+def _is_bounded(record: StateRecord, plain: bytes) -> bool:
+    free = list(_free_forms(record))
+    if not all(canonical.within_profile(value, depth) for depth, value in free):
+        return False
+    inside = sum(
+        len(canonical.CONTROL.findall(canonical.encode_trusted(value))) for _depth, value in free
+    )
+    return len(canonical.CONTROL.findall(plain)) == inside
+
+
+def _free_forms(record: StateRecord) -> Iterator[tuple[int, Any]]:
+    """The values that types leave open, with the depth at which each stands in the line."""
+    for work in record.works.values():
+        yield _STATE_DEPTH + 3, work.payload
+        if work.result is not UNSET:
+            yield _STATE_DEPTH + 3, work.result
+    for dispatch in record.dispatches.values():
+        for member in dispatch.claims:
+            yield _STATE_DEPTH + 5, member.work
+            for reference in member.result_refs:
+                yield _STATE_DEPTH + 7, reference.descriptor
+    projectors = record.policy.projectors
+    if projectors is not UNSET:
+        named = projectors.values() if isinstance(projectors, dict) else projectors
+        for projector in named:
+            for value in (projector.backing_issues, projector.completion_policy):
+                if value is not UNSET:
+                    yield _STATE_DEPTH + 4, value
+
+
+def _refuse_unbounded(state: dict[str, Any]) -> None:
+    if not canonical.within_profile(state, _STATE_DEPTH):
+        raise CallboardError(
+            "resource_limit",
+            f"the checkpoint's state is nested deeper than {canonical.MAX_DEPTH} levels, or has a "
+            "number or an array beyond the bounds",
+            "the checkpoint was written by a faulty program; go back to the commit before it",
+            {"limit": canonical.MAX_DEPTH},
+        )

@@ -7,7 +7,6 @@ fingerprint agree.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -169,18 +168,19 @@ def written(commit: QueueCommit) -> ReadLine:
 _FREE_FORM: dict[type[operations.Operation], str] = {
     operations.Work: "payload",
     operations.Result: "descriptor",
-    operations.Checkpoint: "state",
 }
 _FREE_FORM_DEPTH = 5
 """How deep a free-form value stands in the request's parameters, the deepest of its places."""
 _REPETITIONS = 2
 """A free-form value stands in an operation and again in the parameters."""
-_CONTROL = re.compile(rb"\\(?:u00|[bfnrt])|\x7f")
+_CONTROL = canonical.CONTROL
 
 
 def _is_bounded(found: list[operations.Operation], line: bytes) -> bool:
     """Whether the parts that types leave open keep the codec's bounds, and no other text of the
     line holds a control character."""
+    if any(type(operation) is operations.Checkpoint for operation in found):
+        return _is_plain_around_state(found, line)
     free = [
         getattr(operation, name)
         for operation in found
@@ -192,6 +192,16 @@ def _is_bounded(found: list[operations.Operation], line: bytes) -> bool:
         return True
     inside = sum(len(_CONTROL.findall(canonical.encode_trusted(value))) for value in free)
     return len(_CONTROL.findall(line)) == _REPETITIONS * inside
+
+
+def _is_plain_around_state(found: list[operations.Operation], line: bytes) -> bool:
+    """Whether a lone checkpoint's line holds no control character outside its state, which stands
+    there once. The state's own bounds are judged by whoever takes it over."""
+    operation = found[0]
+    if len(found) != 1 or not isinstance(operation, operations.Checkpoint):
+        return False
+    inside = canonical.encode_trusted(operation.state)
+    return len(_CONTROL.findall(line)) == len(_CONTROL.findall(inside))
 
 
 def parse_commit(value: canonical.Json) -> QueueCommit:
