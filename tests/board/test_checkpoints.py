@@ -245,3 +245,25 @@ def test_both_object_formats(tmp_path: Path, folders: Folders, object_format: st
     with opened(folder, folders) as board:
         assert len(lines.behind_checkpoints(board.history())["checked"]) == 2
     git("fsck", "--strict", "--no-dangling", cwd=folder)
+
+
+def test_a_lie_among_several_checkpoints_is_found_by_who_knows_better(
+    board: Board, folder: Path, folders: Folders
+) -> None:
+    board.submit(plan("a"))
+    with opened(folder, folders) as other:
+        other.checkpoint()
+        honest = other.plan_checkpoint()
+        history = other.history()
+        made = compaction.plan(
+            history, honest["prior_git_sha"], honest["at"], other.site.actor("administrator")
+        )
+    write(folder, lie(made.made.line))
+    with opened(folder, folders) as other:
+        # Whoever comes later has only the checkpoint's word.
+        other.set_paused("admission", False, reason="as_it_was")
+        other.checkpoint()
+    with pytest.raises(CallboardError) as caught:
+        board.view()
+    assert caught.value.code == "ledger_invalid"
+    assert caught.value.details["cause"] == "checkpoint_mismatch"

@@ -17,7 +17,8 @@ from callboard.board.board import Board
 from callboard.board.reading import lines
 from tests.ambient import DEEP
 from tests.board.projection import audit
-from tests.system.world import HERE, World, make_world, recipe
+from tests.system.test_kill_table import DISPATCHER, SUPERVISOR
+from tests.system.world import BOTH, HERE, World, make_world, recipe
 
 SECONDS = 25.0 if DEEP else 8.0
 SUBMITTERS = 4
@@ -54,6 +55,46 @@ def answer(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
     assert process.returncode == 0, complaint.decode()
     found: list[dict[str, Any]] = json.loads(output)
     return found
+
+
+POINTS = (
+    ("dispatcher", "after-grant-append"),
+    ("dispatcher", "after-start-append"),
+    ("dispatcher", "after-registry-prepare"),
+    ("supervisor", "after-claim-running"),
+    ("supervisor", "after-bind-append"),
+    ("supervisor", "before-child-go"),
+    ("supervisor", "after-finish-append"),
+    ("supervisor", "after-branch-set"),
+    ("supervisor", "after-result-append"),
+    ("supervisor", "after-release-append"),
+)
+
+
+@pytest.mark.parametrize(("role", "name"), POINTS)
+def test_a_run_goes_on_from_a_checkpoint_made_in_the_midst_of_it(
+    tmp_path: Path, role: str, name: str
+) -> None:
+    """What was under way when the checkpoint was made is settled as it would have been."""
+    world = make_world(tmp_path)
+    try:
+        table = DISPATCHER if role == "dispatcher" else SUPERVISOR
+        point = next(one for one in table if f"{one.when}-{one.name}" == name)
+        world.submit({"key": "task", "contract": BOTH})
+        fault = world.fault(point.target, point.when, role=role, match=point.match)
+        world.finish(world.start("dispatch", fault=fault))
+        world.wait_for(world.file("killed"))
+        with world.open() as board:
+            board.checkpoint()
+        world.run()
+        with world.open() as board:
+            board.checkpoint()
+        world.check_settled()
+        work = world.works()["task"]
+        assert work.barrier == "verified"
+        assert (work.attempts, len(world.journal)) == (point.attempts, point.executions)
+    finally:
+        world.end()
 
 
 def test_nothing_is_lost_while_two_processes_compact(world: World) -> None:

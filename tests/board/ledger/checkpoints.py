@@ -13,6 +13,7 @@ from callboard.board.projection.document import state_document
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import identities
 from callboard.board.protocol.operations import Actor
+from callboard.board.scheduling.competition import Competition, Stop
 from callboard.board.scheduling.packing import BatchRequest, plan_batch
 from callboard.errors import CallboardError
 from tests.model.canon import Doc
@@ -116,14 +117,23 @@ def _moved(position: Doc, places: list[int]) -> Doc:
     return {**position, "commit": ordinal - sum(place < ordinal for place in places)}
 
 
-def selections(projection: Projection, at: int, count: int = 1_000) -> list[str]:
-    """Up to `count` next grants of each pool, by Work, and why there are no more."""
-    found: list[str] = []
+def selections(projection: Projection, at: int, count: int = 1_000) -> list[object]:
+    """The next batch of each pool and why it ends, and up to `count` winners with their passes if
+    there were places enough."""
+    found: list[object] = []
     for pool in sorted(projection.policy.pools):
         request = BatchRequest(pool, count, count, 49_152, "r_next", "q_next")
         plan = plan_batch(projection, request, at)
         found.extend(claim.work_id for claim in plan.claims)
         found.append(plan.stop.reason)
+        competition = Competition(projection, pool, at, preview=True)
+        for _turn in range(count):
+            winner = competition.next()
+            if isinstance(winner, Stop):
+                found.append(winner.reason)
+                break
+            found.append((winner.state.work.work_id, winner.class_pass, winner.key_pass))
+            competition.serve(winner)
     return found
 
 

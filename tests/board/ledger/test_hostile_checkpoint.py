@@ -280,6 +280,15 @@ def test_requests_stand_in_one_form_only() -> None:
         assert caught.value.code == "checkpoint_invalid"
 
 
+def test_plain_requests_are_an_array_as_any_other() -> None:
+    record = record_of(3, 3)
+    state = record["operations"][0]["state"]
+    state["requests"] = [[]] * (canonical.MAX_ARRAY_MEMBERS + 1)
+    with pytest.raises(CallboardError) as caught:
+        checkpoint.read_root(read_line(make.resealed(record)[:-1]).commit)
+    assert caught.value.code == "resource_limit"
+
+
 def test_a_deeply_nested_state_is_refused_as_any_line_is() -> None:
     record = record_of(3, 5)
     line = canonical.encode(record)

@@ -191,6 +191,13 @@ def _expand(state: dict[str, Any]) -> _Expanded:
     if len(forms) != 1:
         raise _invalid(f"/{PLAIN}", "stand once, either plain or compressed")
     found = others.pop(forms[0])
+    if forms == [PLAIN] and isinstance(found, list) and len(found) > MAX_ARRAY_MEMBERS:
+        raise CallboardError(
+            "resource_limit",
+            f"{len(found)} requests stand plainly, more than the {MAX_ARRAY_MEMBERS} of an array",
+            _HINT,
+            {"limit": MAX_ARRAY_MEMBERS},
+        )
     requests = found if forms == [PLAIN] else _unpack(found)
     return _Expanded(others, requests, encode_trusted({**others, PLAIN: requests}))
 

@@ -95,23 +95,26 @@ class History:
         return fresh
 
     def _compare_with(self, known: History) -> None:
-        """Hold a checkpoint against the history that this process knew before, where its ledger is
-        at hand: a checkpoint that tells another story is refused."""
+        """Hold this ledger's checkpoint, and those before it, against the history that this process
+        knew, as far as the older ledgers are at hand: one that tells another story is refused."""
         try:
-            prior = self._before().segment(self.base - 1).data
+            later: list[bytes] = []
+            for segment in self._before().segments():
+                if segment.data.startswith(known.data):
+                    self._prove(known.continued(segment.data), later)
+                    break
+                later.insert(0, segment.data)
         except CallboardError as error:
             if error.code != "history_unavailable":
-                raise self._at_root(error) from error
-            return
-        if prior.startswith(known.data):
-            try:
-                prove(self.commit(self.base), known.continued(prior).projection)
-            except CallboardError as error:
-                raise self._at_root(error) from error
+                root = self.spans[0]
+                raise invalid(error, root.number, root.start, self.commit(self.base).id) from error
 
-    def _at_root(self, error: CallboardError) -> CallboardError:
-        root = self.spans[0]
-        return invalid(error, root.number, root.start, self.commit(self.base).id)
+    def _prove(self, prior: History, later: list[bytes]) -> None:
+        for data in later:
+            after = History.read(data, self._ledger_at)
+            prove(after.commit(after.base), prior.projection)
+            prior = after
+        prove(self.commit(self.base), prior.projection)
 
     def adopt(self, data: bytes) -> None:
         """Take in the appended line of a commit already applied; `data` is the ledger with it."""

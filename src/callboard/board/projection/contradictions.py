@@ -8,15 +8,13 @@ It judges; it changes nothing and never follows a reference before it is known t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import UNSET
 
-from callboard.board.projection import reserve
+from callboard.board.projection.contradictions_of_runs import RunContradictions
+from callboard.board.projection.grounds import CANCELLING, Ground, belong, plain
 from callboard.board.projection.snapshot import (
-    ClaimRecord,
     ClockRecord,
-    DispatchRecord,
     RequestRecord,
     StateRecord,
     WorkRecord,
@@ -35,19 +33,21 @@ class Contradictions:
     """Looks through one state and its requests; `found` lists what is wrong, with pointers."""
 
     def __init__(self, state: StateRecord, requests: list[RequestRecord]) -> None:
+        self._ground = Ground(state, requests)
         self._state = state
         self._requests = requests
-        self._commits = {one.id: place for place, one in enumerate(requests)}
+        self._commits = self._ground.commits
         self.found: list[Fault] = []
 
     def look(self) -> list[Fault]:
         """Everything that is wrong, up to `MAX_FAULTS`; what builds on it is not looked at."""
+        runs = RunContradictions(self._ground)
         stages = (
             self._requests_stand,
             self._policy_stands,
             self._works_stand,
-            self._claims_stand,
-            self._dispatches_stand,
+            runs.claims,
+            runs.dispatches,
             self._observations_stand,
             self._clocks_stand,
             self._totals_agree,
@@ -107,14 +107,6 @@ class Contradictions:
                 yield Fault(f"{at}/fingerprint", "is not that of actor, kind and parameters")
         if (request.kind == "dispatch_next") != bool(request.claims):
             yield Fault(f"{at}/claims", "a dispatch_next has Claims, and nothing else has")
-
-    def _commit(self, at: str, commit_id: object, kinds: tuple[str, ...]) -> Iterator[Fault]:
-        """Whether a commit stands that may have done this."""
-        place = self._commits.get(commit_id) if isinstance(commit_id, str) else None
-        if place is None:
-            yield Fault(at, f"{show(_plain(commit_id))} is no commit of this history")
-        elif self._requests[place].kind not in kinds:
-            yield Fault(at, f"commit {show(commit_id)} is a {self._requests[place].kind}")
 
     # --- the policy ---
 
@@ -192,7 +184,7 @@ class Contradictions:
         verified, failed = work.barrier == "verified", work.barrier == "failed"
         if completed != (work.barrier != "none"):
             yield Fault(f"{at}/barrier", f"{work.barrier} on {work.state} Work")
-        yield from _belong(
+        yield from belong(
             at,
             work,
             {
@@ -206,15 +198,17 @@ class Contradictions:
             },
         )
         if completed:
-            yield from self._commit(f"{at}/completion_id", work.completion_id, ("finish",))
+            yield from self._ground.commit(f"{at}/completion_id", work.completion_id, ("finish",))
             place = self._commits.get(str(work.completion_id))
             wanted = None if place is None else self._requests[place].at
             yield from self._listed("completion_times", work.work_id, wanted)
         if verified:
-            yield from self._commit(f"{at}/result_commit_id", work.result_commit_id, ("result",))
+            yield from self._ground.commit(
+                f"{at}/result_commit_id", work.result_commit_id, ("result",)
+            )
         if cancelled:
-            yield from self._commit(
-                f"{at}/cancellation_commit_id", work.cancellation_commit_id, _CANCELLING
+            yield from self._ground.commit(
+                f"{at}/cancellation_commit_id", work.cancellation_commit_id, CANCELLING
             )
             yield from self._listed("cancellations", work.work_id, work.cancellation_commit_id)
         if verified or failed:
@@ -241,9 +235,7 @@ class Contradictions:
     def _listed(self, name: str, key: str, wanted: object) -> Iterator[Fault]:
         found = getattr(self._state, name).get(key)
         if found != wanted:
-            yield Fault(
-                f"/{name}/{key}", f"{show(found)} is not {show(_plain(wanted))}, the Work's"
-            )
+            yield Fault(f"/{name}/{key}", f"{show(found)} is not {show(plain(wanted))}, the Work's")
 
     def _cycles(self) -> Iterator[Fault]:
         """One of the Work that waits for itself, if any: what is left when all else is taken."""
@@ -263,165 +255,6 @@ class Contradictions:
                     free.append(dependent)
         for key in sorted(open_edges)[:1]:
             yield Fault(f"/works/{key}/depends_on", "leads back to the Work itself")
-
-    # --- Claims ---
-
-    def _claims_stand(self) -> Iterator[Fault]:
-        claims = self._state.claims
-        granted = [one for request in self._requests for one in request.claims]
-        if len(set(granted)) != len(granted) or set(granted) != claims.keys():
-            yield Fault("/claims", "are not those of the requests, each once")
-            return
-        attempts: dict[str, int] = {}
-        for request in self._requests:
-            for claim_id in request.claims:
-                claim = claims[claim_id]
-                attempts[claim.work_id] = attempts.get(claim.work_id, 0) + 1
-                yield from self._claim(f"/claims{pointer_step(claim_id)}", claim_id, claim, request)
-        for work_id, work in self._state.works.items():
-            if work.attempts != attempts.get(work_id, 0):
-                yield Fault(
-                    f"/works/{work_id}/attempts", f"{attempts.get(work_id, 0)} Claims stand"
-                )
-            if work.claim_id is not UNSET and work.claim_id not in claims:
-                yield Fault(f"/works/{work_id}/claim_id", "is no Claim")
-
-    def _claim(
-        self, at: str, claim_id: str, claim: ClaimRecord, request: RequestRecord
-    ) -> Iterator[Fault]:
-        if claim.claim_id != claim_id:
-            yield Fault(f"{at}/claim_id", "is not the key")
-        if (claim.commit_id, claim.request_id) != (request.id, request.request_id):
-            yield Fault(
-                f"{at}/request_id", f"the Claim is one of request {show(request.request_id)}"
-            )
-        work = self._state.works.get(claim.work_id)
-        if work is None:
-            yield Fault(f"{at}/work_id", "is no Work")
-            return
-        ended, cancelled = claim.state != "open", claim.state == "cancelled"
-        yield from _belong(
-            at, claim, {"terminal_commit_id": ended, "cancellation_reason": cancelled}
-        )
-        if claim.retry_not_before is not UNSET and not cancelled:
-            yield Fault(f"{at}/retry_not_before", f"belongs to no {claim.state} Claim")
-        if ended:
-            kinds = _CANCELLING if cancelled else ("finish",)
-            yield from self._commit(f"{at}/terminal_commit_id", claim.terminal_commit_id, kinds)
-        wanted = {"open": "claimed", "completed": "completed"}.get(claim.state)
-        holds = work.claim_id == claim_id
-        if holds != (wanted is not None) or (holds and work.state != wanted):
-            yield Fault(f"{at}/state", f"{claim.state} on Work that is {work.state}")
-        if claim.state == "completed" and claim.terminal_commit_id != work.completion_id:
-            yield Fault(f"{at}/terminal_commit_id", "is not the Work's Completion")
-        if len(set(claim.observations)) != len(claim.observations) or not all(
-            one in self._state.observation_ids for one in claim.observations
-        ):
-            yield Fault(f"{at}/observations", "are not observations, each once")
-
-    # --- dispatches ---
-
-    def _dispatches_stand(self) -> Iterator[Fault]:
-        members: set[str] = set()
-        runs: set[str] = set()
-        for key, one in self._state.dispatches.items():
-            at = f"/dispatches{pointer_step(key)}"
-            if one.dispatch_id != key:
-                yield Fault(f"{at}/dispatch_id", "is not the key")
-            yield from self._assignment(at, one, members)
-            yield from self._launch(at, one)
-            if one.run is not UNSET:
-                if one.run.run_id in runs:
-                    yield Fault(f"{at}/run/run_id", "serves another dispatch too")
-                runs.add(one.run.run_id)
-        if members != self._state.claims.keys():
-            yield Fault("/dispatches", "their members are not the Claims")
-
-    def _assignment(self, at: str, one: DispatchRecord, members: set[str]) -> Iterator[Fault]:
-        place = self._commits.get(one.commit_id)
-        request = None if place is None else self._requests[place]
-        if request is None or (request.request_id, request.policy_epoch) != (
-            one.request_id,
-            one.policy_epoch,
-        ):
-            yield Fault(f"{at}/commit_id", "is not the commit of its request and epoch")
-            return
-        asked = request.dispatch_parameters
-        if asked is UNSET or asked.pool != one.pool:
-            yield Fault(f"{at}/pool", "is not the one its request asked for")
-        handles = set()
-        for index, member in enumerate(one.claims):
-            where = f"{at}/claims/{index}"
-            claim = self._state.claims.get(member.claim_id)
-            found = (member.work_id, one.dispatch_id, member.handle, one.commit_id)
-            if claim is None or found != (
-                claim.work_id,
-                claim.dispatch_id,
-                claim.handle,
-                claim.commit_id,
-            ):
-                yield Fault(where, f"is not Claim {show(member.claim_id)}")
-                continue
-            if member.claim_id in members or member.handle in handles:
-                yield Fault(where, "stands twice")
-            members.add(member.claim_id)
-            handles.add(member.handle)
-            if claim.state == "open" and one.released:
-                yield Fault(f"{at}/released", f"Claim {show(member.claim_id)} is open")
-            work = self._state.works[claim.work_id]
-            yield from self._member(where, one, work, encode_trusted(member.work))
-            yield from self._references(where, work, member.result_refs)
-
-    @staticmethod
-    def _member(at: str, one: DispatchRecord, work: WorkRecord, payload: bytes) -> Iterator[Fault]:
-        if payload != encode_trusted(work.payload):
-            yield Fault(f"{at}/work", "is not the Work's payload")
-        found = (one.pool, one.worker_profile, one.profile.trust_domain)
-        if found != (work.pool, work.worker_profile, work.batch_trust_domain):
-            yield Fault(at, f"its Work is of another pool, profile or trust domain than {found}")
-
-    def _references(self, at: str, work: WorkRecord, references: list[Any]) -> Iterator[Fault]:
-        wanted = []
-        for work_id in work.predecessors:
-            known = self._state.works[work_id]
-            if known.result is UNSET:
-                yield Fault(at, f"was granted before the Result of {work_id}")
-                return
-            wanted.append((work_id, known.result_commit_id, encode_trusted(known.result)))
-        found = [
-            (one.work_id, one.result_commit_id, encode_trusted(one.descriptor))
-            for one in references
-        ]
-        if found != wanted:
-            yield Fault(f"{at}/result_refs", "are not the Results of its Work's predecessors")
-
-    def _launch(self, at: str, one: DispatchRecord) -> Iterator[Fault]:
-        launched = one.state != "reserved"
-        yield from _belong(at, one, {"sender": launched, "run": one.state == "bound"})
-        if launched != bool(one.lifecycle_writes):
-            yield Fault(f"{at}/lifecycle_writes", f"{one.lifecycle_writes} on a {one.state} launch")
-        pinned = one.profile.principal
-        principal = one.credential_principal
-        if launched and pinned is UNSET and principal is UNSET:
-            yield Fault(f"{at}/credential_principal", "is missing")
-        if principal is not UNSET and (not launched or pinned not in (UNSET, principal)):
-            yield Fault(f"{at}/credential_principal", "is not the one of this launch")
-        if not launched and one.reason is not UNSET:
-            yield Fault(f"{at}/reason", "belongs to no reserved launch")
-        run = one.run
-        if run is not UNSET and (run.repository, run.workflow, run.ref) != (
-            self._state.repository,
-            one.profile.workflow,
-            one.profile.ref,
-        ):
-            yield Fault(f"{at}/run", "is not one of the profile")
-        pool = self._state.policy.pools.get(one.pool)
-        if one.released:
-            return
-        if pool is None or one.policy_epoch != self._state.policy_epoch:
-            yield Fault(f"{at}/policy_epoch", "an unreleased dispatch is older than the policy")
-        elif one.lifecycle_writes > reserve.lifecycle_limit(pool):
-            yield Fault(f"{at}/lifecycle_writes", f"more than {reserve.lifecycle_limit(pool)}")
 
     # --- gates, clocks, totals ---
 
@@ -486,16 +319,7 @@ class Contradictions:
                 yield Fault(f"/{name}/{key}", "names Work to which that has not happened")
 
 
-_CANCELLING = ("finish", "release", "cancel_claim", "cancel_work")
 _CLASSES = frozenset("12345")
-
-
-def _belong(at: str, record: Any, wanted: dict[str, bool]) -> Iterator[Fault]:
-    """Fields that are there exactly when they are wanted."""
-    for name, needed in wanted.items():
-        if (getattr(record, name) is not UNSET) != needed:
-            what = "is missing" if needed else "has no place"
-            yield Fault(f"{at}/{name}", f"{what}, the state being {record.state}")
 
 
 def _clock(at: str, clock: ClockRecord, names: frozenset[str] | None) -> Iterator[Fault]:
@@ -505,7 +329,3 @@ def _clock(at: str, clock: ClockRecord, names: frozenset[str] | None) -> Iterato
     for name in sorted(clock.passes):
         if names is not None and name not in names:
             yield Fault(f"{at}/pass{pointer_step(name)}", "is no priority class")
-
-
-def _plain(value: object) -> object:
-    return None if value is UNSET else value

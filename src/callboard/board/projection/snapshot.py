@@ -203,6 +203,9 @@ _HINT = "correct the named fields"
 
 
 def _is_bounded(record: StateRecord, plain: bytes) -> bool:
+    projectors = record.policy.projectors
+    if projectors is not UNSET and len(projectors) > canonical.MAX_ARRAY_MEMBERS:
+        return False
     free = list(_free_forms(record))
     if not all(canonical.within_profile(value, depth) for depth, value in free):
         return False
