@@ -52,11 +52,16 @@ def _has_github(projection: Projection) -> bool:
 def _refuse(projection: Projection, what: str, limit: str) -> CallboardError:
     counters = projection.counters
     unsettled = counters.available + counters.claimed + counters.pending_delivery
+    hint = (
+        "let open Work settle or cancel it, submit less at once; a board begun with fewer "
+        "retry.max_attempts keeps less in reserve"
+    )
+    if limit != "recovery_bytes":
+        hint = f"make the log smaller: callboard ledger checkpoint; {hint}"
     return CallboardError(
         "ledger_limit",
         f"{what}, with {unsettled} open Work and {counters.unreleased} unreleased dispatches",
-        "let open Work settle or cancel it, submit less at once; a board begun with fewer "
-        "retry.max_attempts keeps less in reserve",
+        hint,
         {
             "limit": limit,
             "ledger_bytes": projection.ledger_bytes,
