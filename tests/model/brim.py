@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from .budget import reserve
 from .canon import Doc, Refused, size
-from .history import STEERING, Story
+from .history import EVERYTHING, STEERING, Story
 from .policies import CEILINGS
 from .writing import person, seal, work
 
@@ -44,7 +44,7 @@ class Brim(Story):
     """A story that fills a board and drains it; a wordy one says all of it at full length."""
 
     def __init__(
-        self, seed: int, policy: Doc, peer: Peer, wordy: bool, without: Set[str] = frozenset()
+        self, seed: int, policy: Doc, peer: Peer, wordy: bool, without: Set[str] = EVERYTHING
     ) -> None:
         super().__init__(random.Random(seed), without)
         self.policy = policy

@@ -25,7 +25,12 @@ from .writing import (
     worker,
 )
 
-__all__ = ["Mutation", "mutations", "random_history"]
+__all__ = ["ENGINE_LACKS", "EVERYTHING", "Mutation", "mutations", "random_history"]
+
+# Kinds of request that the engine does not take yet. Histories leave them out, unless a test asks
+# the model alone and wants everything.
+ENGINE_LACKS: Set[str] = frozenset({"deployment", "priority", "issue_link", "issue_comment"})
+EVERYTHING: Set[str] = frozenset()
 
 # The catalogues fill the list of faults while they are imported.
 CATALOGUES = (faults_of_operators, faults_of_mirrors)
@@ -49,7 +54,7 @@ NO_ROOM = (
 )
 
 
-def random_history(seed: int, steps: int = 60, without: Set[str] = frozenset()) -> list[Doc]:
+def random_history(seed: int, steps: int = 60, without: Set[str] = ENGINE_LACKS) -> list[Doc]:
     """About `steps` commits, each accepted by the model after the ones before it.
 
     Requests of the kinds in `without` are left out.

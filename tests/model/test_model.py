@@ -19,7 +19,7 @@ from .budget import reserve, work_reserve
 from .canon import Doc, Refused, commit_identity, size, text_digest
 from .clocks import by_bytes, by_number, fresh_clock, pick, shown
 from .desk import Desk, plain_policy
-from .history import random_history
+from .history import ENGINE_LACKS, EVERYTHING, random_history
 from .model import Board
 from .mutations import mutations
 from .writing import evidence, person, reseal, seal, work
@@ -374,7 +374,7 @@ def test_github_work_is_bound_by_the_recovery_budget() -> None:
 
 # Random histories
 
-HISTORIES = {seed: random_history(seed, 60) for seed in SEEDS}
+HISTORIES = {seed: random_history(seed, 60, EVERYTHING) for seed in SEEDS}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -422,8 +422,9 @@ def test_an_exact_repetition_changes_nothing() -> None:
 
 
 def test_histories_are_the_same_for_the_same_seed() -> None:
-    assert random_history(5, 40) == random_history(5, 40)
-    assert random_history(5, 40) != random_history(6, 40)
+    for without in (EVERYTHING, ENGINE_LACKS):
+        assert random_history(5, 40, without) == random_history(5, 40, without)
+        assert random_history(5, 40, without) != random_history(6, 40, without)
 
 
 def test_true_is_not_one() -> None:

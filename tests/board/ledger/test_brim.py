@@ -15,11 +15,12 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol.envelope import read_line
 from callboard.errors import CallboardError
 from tests.ambient import DEEP
-from tests.board.ledger.comparison import ENGINE_LACKS, engine_apply, line_of, plain
+from tests.board.ledger.comparison import engine_apply, line_of, plain
 from tests.model import writing
 from tests.model.brim import Brim, padded
 from tests.model.canon import Doc, Refused, size
 from tests.model.desk import Desk, plain_policy
+from tests.model.history import ENGINE_LACKS
 from tests.model.model import Board
 from tests.model.policies import CEILINGS
 
