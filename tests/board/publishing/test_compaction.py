@@ -214,7 +214,7 @@ def test_at_the_brim_a_checkpoint_makes_room_again() -> None:
             refused = error
             break
     assert refused is not None
-    assert (refused.code, refused.details["limit"]) == ("ledger_limit", "ledger_bytes")
+    assert (refused.code, refused.details["limit"]) == ("ledger_limit", "room_to_grant")
     made = compacted(board)
     assert made.after_bytes < made.ledger_bytes
     assert len(board.grant()) == 1

@@ -181,17 +181,7 @@ class Runner:
             return
         try:
             self._follow(self._site.actor("dispatcher"))
-            asked = wire.DispatchNextParameters(
-                pool=pool,
-                max_claims=MAX_CLAIMS,
-                max_dispatches=free,
-                max_bytes=CEILINGS.assignment_bytes,
-                worker_profiles=UNSET if launchable is None else launchable,
-            )
-            actor = self._site.actor("dispatcher")
-            outcome = self._site.publisher.publish(
-                DispatchNext(self._new_request_id(), actor, asked)
-            )
+            outcome = self._grant(pool, launchable, free)
             if isinstance(outcome, Nothing):
                 return
             for dispatch_id in _granted(self._projection, outcome):
@@ -201,6 +191,26 @@ class Runner:
             if error.code not in ("grants_paused", "ledger_limit"):
                 raise
             self._count(error.code)
+
+    def _grant(self, pool: str, launchable: list[str] | None, free: int) -> Accepted | Nothing:
+        """Ask for as many runs as there are places, and where the ledger has no room for so many
+        for fewer, down to one with one Claim; its `ledger_limit` is the caller's."""
+        claims, runs = MAX_CLAIMS, free
+        while True:
+            asked = wire.DispatchNextParameters(
+                pool=pool,
+                max_claims=claims,
+                max_dispatches=runs,
+                max_bytes=CEILINGS.assignment_bytes,
+                worker_profiles=UNSET if launchable is None else launchable,
+            )
+            intent = DispatchNext(self._new_request_id(), self._site.actor("dispatcher"), asked)
+            try:
+                return self._site.publisher.publish(intent)
+            except CallboardError as error:
+                if error.code != "ledger_limit" or (claims, runs) == (1, 1):
+                    raise
+            claims, runs = (claims, runs // 2) if runs > 1 else (1, 1)
 
     def _launchable(self, pool: str) -> list[str] | None:
         """The pool's workers that this process may launch; None for all of them."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from callboard.board.ledger.budget import check_room_to_grant
 from callboard.board.ledger.finish import finish_operations
 from callboard.board.projection.entities import RequestState
 from callboard.board.projection.routes import Route
@@ -33,6 +34,8 @@ class Candidate:
 
     parameters: Record
     operations: list[ops.Operation]
+    judge: Callable[[Projection], None] | None = None
+    """What the writer asks of the state that the commit leads to, beside what the board does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class Submit:
         if genesis:
             epoch = identities.epoch_id(self.request_id)
             operations.insert(0, ops.Policy(epoch=epoch, policy=policy))
-        return Candidate(wire.SubmitParameters(nodes=works), operations)
+        return Candidate(wire.SubmitParameters(nodes=works), operations, check_room_to_grant)
 
     def _works(self, projection: Projection, policy: PolicyDocument, at: int) -> list[ops.Work]:
         def standing(work_id: str) -> ops.Work | None:

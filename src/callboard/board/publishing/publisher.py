@@ -195,6 +195,8 @@ class Publisher:
         read = read_line(line[:-1])
         replay.apply(projection, read)
         try:
+            if candidate.judge is not None:
+                candidate.judge(projection)
             outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
         except CallboardError as error:
             replay.take_back(projection)
