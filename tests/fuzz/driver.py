@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from typing import Any
 MAX_BYTES = 400_000
 TIMEOUT_SECONDS = 60
 MEMORY_MEBIBYTES = 3072
+REPORT = "report.json"
 
 
 def main(target: str, seconds: float, seed: int, folder: Path) -> None:
@@ -32,13 +34,14 @@ def main(target: str, seconds: float, seed: int, folder: Path) -> None:
     begun = time.monotonic()
     known = seeds.seeds(target)
 
+    corpus = tempfile.mkdtemp(prefix="callboard-fuzz-")
+
     def once(data: bytes) -> None:
         session.run(data)
         if time.monotonic() - begun >= seconds:
-            _report(
-                folder / f"{target}.json", session.tried, sorted(map(str, session.found.values()))
-            )
-            sys.stdout.flush()
+            report = {"tried": session.tried, "found": sorted(map(str, session.found.values()))}
+            (folder / REPORT).write_text(json.dumps(report))
+            shutil.rmtree(corpus, ignore_errors=True)
             os._exit(0)
 
     def change(data: bytes, size: int, chance: int) -> bytes:
@@ -47,27 +50,21 @@ def main(target: str, seconds: float, seed: int, folder: Path) -> None:
             return bytes(atheris.Mutate(data, size))
         return mutators.mutate(data, rng, list(known))[:size]
 
-    with tempfile.TemporaryDirectory() as corpus:
-        for number, data in enumerate(known):
-            Path(corpus, f"{number:04}").write_bytes(data)
-        options = [
-            "fuzz",
-            corpus,
-            f"-seed={seed}",
-            f"-max_len={MAX_BYTES}",
-            f"-timeout={TIMEOUT_SECONDS}",
-            f"-rss_limit_mb={MEMORY_MEBIBYTES}",
-            f"-artifact_prefix={folder}/{target}-",
-            "-len_control=0",
-            "-print_final_stats=0",
-            "-verbosity=0",
-        ]
-        atheris.Setup(options, once, custom_mutator=change)
-        atheris.Fuzz()
-
-
-def _report(path: Path, tried: int, found: list[str]) -> None:
-    path.write_text(json.dumps({"tried": tried, "found": found}))
+    for number, data in enumerate(known):
+        Path(corpus, f"{number:04}").write_bytes(data)
+    options = [
+        "fuzz",
+        corpus,
+        f"-seed={seed}",
+        f"-max_len={MAX_BYTES}",
+        f"-timeout={TIMEOUT_SECONDS}",
+        f"-rss_limit_mb={MEMORY_MEBIBYTES}",
+        f"-artifact_prefix={folder}/{target}-",
+        "-len_control=0",
+        "-verbosity=0",
+    ]
+    atheris.Setup(options, once, custom_mutator=change)
+    atheris.Fuzz()
 
 
 if __name__ == "__main__":
