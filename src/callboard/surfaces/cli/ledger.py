@@ -35,6 +35,7 @@ from callboard.surfaces.cli.render import (
     short,
     write_bytes,
 )
+from callboard.surfaces.cli.schema import schema
 from callboard.surfaces.cli.words import basis_text, stop_text
 
 _FILE = click.argument("file", required=False, metavar="[FILE|-]")
@@ -46,7 +47,10 @@ _PLAN_FIELDS = (
 
 @click.group()
 def ledger() -> None:
-    """Read the ledger: log, verify, replay, plan, canonical."""
+    """Read the ledger: log, verify, replay, plan, canonical, schema."""
+
+
+ledger.add_command(schema)
 
 
 @ledger.command("canonical", short_help="Print JSON in its canonical bytes.")
