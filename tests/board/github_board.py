@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec import structs
+
+from callboard.board.protocol import operations as ops
 from tests.board import building as make
 from tests.board.boards import Board
-from tests.board.building import SENDER, work
+from tests.board.building import SENDER, ResourceKind, work
 
 WORKFLOW = ".github/workflows/x.lock.yml"
+
+
+def on_github(number: int, kind: ResourceKind = "issue", **changes: Any) -> ops.Resource:
+    """A resource with ids as GitHub gives them: decimals."""
+    made = make.resource(number, kind, repository_id="501", resource_id=str(9000 + number))
+    return structs.replace(made, **changes)
 
 
 def github_board() -> Board:
     """Work that is verified, given up, cancelled and still open, with a gate and every control."""
     document = make.with_pool(profiles={"default": make.profile(workflow=WORKFLOW)})
-    gate = make.issue_gate()
+    gate = ops.IssueDependency(resource=on_github(7), condition="completed")
     board = Board([work("a"), work("b", after=["a"]), work("c", gates=[gate]), work("d")], document)
     board.grant()
     board.bind("a")

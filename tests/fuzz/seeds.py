@@ -13,6 +13,8 @@ from tests.fuzz import mutators
 from tests.model.history import random_history
 
 FOLDER = Path(__file__).resolve().parent / "corpus"
+GOLDEN = FOLDER.parent.parent / "golden"
+GOLDEN_BYTES = 30_000
 TEXTS = [
     b"{}", b"[]", b'"a"', b"0", b"-1", b"null", b"true", b' { "a" : [ 1 , 2 ] } ',
     b'{"a":1,"b":[{}]}',
@@ -28,7 +30,8 @@ def ledgers() -> tuple[bytes, ...]:
     for seed in range(36):
         history = random_history(seed, 3 + seed // 2)
         made.append(b"".join(mutators.canonical_line(commit) for commit in history))
-    return tuple(made)
+    small = [path for path in sorted(GOLDEN.glob("*.jsonl")) if path.stat().st_size < GOLDEN_BYTES]
+    return (*made, *(path.read_bytes() for path in small))
 
 
 @cache
