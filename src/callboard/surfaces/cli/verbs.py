@@ -18,7 +18,7 @@ VERBS = {
     "pause": ("control", "pause", "Pause admission or grants."),
     "resume": ("control", "resume", "Resume admission or grants."),
     "policy": ("policy", "policy", "Show the policy, or check what HEAD would install."),
-    "ledger": ("ledger", "ledger", "Read the ledger: log, verify, replay, plan, canonical, schema."),
+    "ledger": ("ledger", "ledger", "Read the ledger: log, verify, replay, plan, canonical."),
     "worker": ("worker", "worker", "Inside a run: assignment, finish, outputs."),
     "whoami": ("whoami", "whoami", "Say who you are on the board, and where it is."),
 }
