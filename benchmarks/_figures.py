@@ -7,8 +7,12 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 
+MEBIBYTE = 1024 * 1024
 
-def show(name: str, value: float, floor: float, *, unit: str, n: int, **more: float | None) -> None:
+
+def show(
+    name: str, value: float, floor: float, *, unit: str = "s", n: int, **more: float | None
+) -> None:
     """Print one figure; `value` and `floor` are in `unit`, `n` of its question's own choice."""
     figure = {
         "name": name,
@@ -30,3 +34,8 @@ def seconds(argv: Sequence[str], runs: int, environment: Mapping[str, str] | Non
         subprocess.run(argv, env=environment, check=True, stdout=subprocess.DEVNULL)
         taken.append(time.perf_counter() - start)
     return min(taken)
+
+
+def cut(data: bytes, size_bytes: int) -> bytes:
+    """The whole lines of a ledger that fit into `size_bytes`."""
+    return data[: data.rfind(b"\n", 0, size_bytes) + 1]

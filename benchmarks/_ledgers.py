@@ -7,6 +7,7 @@ board that has been in use for a while.
 from __future__ import annotations
 
 from callboard.board.ledger import replay
+from callboard.board.projection.entities import DispatchState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
@@ -20,13 +21,16 @@ from callboard.board.protocol.policy import (
     Reconciliation,
     Retry,
 )
-from callboard.board.publishing import lifecycle
+from callboard.board.publishing import administration, lifecycle
 from callboard.board.publishing.intents import DispatchNext, Intent, Nothing, Submit
 from callboard.board.publishing.lifecycle import Proof
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.publisher import assemble
 
 KEYS = 64
+BACKLOG = 224
+ROOM_TO_SUBMIT = 256 * 1024
+"""How far below the watermark the last plan is posted."""
 NODES_A_PLAN = 64
 REPOSITORY = "example/app"
 DISPATCHER = ops.Actor(role="dispatcher", principal="7", repository=REPOSITORY)
@@ -39,6 +43,7 @@ SENDER = ops.Actor(
     run_attempt=1,
 )
 RECONCILER = ops.Actor(role="reconciler", principal="7", repository=REPOSITORY)
+ADMINISTRATOR = ops.Actor(role="administrator", principal="7", repository=REPOSITORY)
 PRODUCER = ops.Actor(role="producer", principal="7", repository=REPOSITORY)
 
 
@@ -119,7 +124,7 @@ def submit(writer: Writer, number: int, nodes: int = NODES_A_PLAN) -> None:
             ],
         }
     )
-    writer.publish(Submit(f"submit-{number}", PRODUCER, plan, policy, lambda _policy, _works: None))
+    writer.publish(Submit(f"submit-{number}", PRODUCER, plan, policy, lambda _routes, _works: None))
 
 
 def settle_one(writer: Writer, number: int) -> bool:
@@ -129,11 +134,31 @@ def settle_one(writer: Writer, number: int) -> bool:
     )
     if not writer.publish(DispatchNext(f"grant-{number}", DISPATCHER, parameters)):
         return False
-    dispatch_id = next(iter(writer.projection.open_dispatches))
+    end_dispatch(writer, next(iter(writer.projection.open_dispatches)), number)
+    return True
+
+
+def end_dispatch(writer: Writer, dispatch_id: str, number: int) -> None:
+    """Launch, finish, verify and release a granted group; `number` names its run."""
     state = writer.projection.dispatches[dispatch_id]
-    work_id = state.assignment.claims[0].work_id
-    run = ops.Run(
-        run_id=str(10**38 + number),
+    run = host_run(state, 10**38 + number)
+    worker = worker_of(state, run)
+    writer.publish(lifecycle.start(dispatch_id, SENDER, "7"))
+    writer.publish(lifecycle.bind(dispatch_id, run, worker))
+    for member in state.assignment.claims:
+        acting = worker_of(state, run, member.handle)
+        writer.publish(lifecycle.finish(dispatch_id, member.handle, "completed", acting))
+        proof = Proof("delivery", "verified_receipts", receipt="git-readback")
+        outputs: dict[str, object] = {"version": 1, "outputs": []}
+        writer.publish(lifecycle.deliver(member.work_id, outputs, proof, RECONCILER))
+    ended = Proof("terminal_run", "host_api", conclusion="success")
+    writer.publish(lifecycle.release(dispatch_id, ended, "run_ended", RECONCILER))
+
+
+def host_run(state: DispatchState, number: int) -> ops.Run:
+    """A run of this host that fits a group."""
+    return ops.Run(
+        run_id=str(number),
         run_attempt=1,
         repository=REPOSITORY,
         workflow=state.profile.workflow,
@@ -141,36 +166,56 @@ def settle_one(writer: Writer, number: int) -> bool:
         principal="7",
         event="host_dispatch",
     )
-    worker = ops.Actor(
+
+
+def worker_of(state: DispatchState, run: ops.Run, handle: str = "h1") -> ops.Actor:
+    """The worker of a group's run, for one member."""
+    return ops.Actor(
         role="worker",
         principal="7",
         repository=REPOSITORY,
         workflow=state.profile.workflow,
         run_id=run.run_id,
         run_attempt=1,
-        dispatch_id=dispatch_id,
-        claim_handle="h1",
+        dispatch_id=state.assignment.dispatch_id,
+        claim_handle=handle,
     )
-    writer.publish(lifecycle.start(dispatch_id, SENDER, "7"))
-    writer.publish(lifecycle.bind(dispatch_id, run, worker))
-    writer.publish(lifecycle.finish(dispatch_id, "h1", "completed", worker))
-    proof = Proof("delivery", "verified_receipts", receipt="git-readback")
-    writer.publish(lifecycle.deliver(work_id, {"version": 1, "outputs": []}, proof, RECONCILER))
-    ended = Proof("terminal_run", "host_api", conclusion="success")
-    writer.publish(lifecycle.release(dispatch_id, ended, "run_ended", RECONCILER))
-    return True
 
 
 def ledger_of_bytes(size_bytes: int) -> bytes:
-    """A ledger of about `size_bytes` with everything settled but the last plan."""
+    """A ledger of about `size_bytes` with about `BACKLOG` open Work all along.
+
+    That is as much as the reserve has room for where the ledger comes near its watermark. What
+    goes beyond the watermark is what may: everything is cancelled, and then there are controls.
+    """
     writer = Writer()
     plans = runs = 0
-    while writer.size_bytes < size_bytes:
-        submit(writer, plans)
-        plans += 1
-        while writer.size_bytes < size_bytes and settle_one(writer, runs):
+    watermark = min(size_bytes, CEILINGS.ledger_bytes - ROOM_TO_SUBMIT)
+    while writer.size_bytes < watermark:
+        counters = writer.projection.counters
+        if counters.available < BACKLOG:
+            submit(writer, plans)
+            plans += 1
+        elif settle_one(writer, runs):
             runs += 1
+    if watermark < size_bytes:
+        _cancel(writer, "drain", list(writer.projection.works))
+    while size_bytes - writer.size_bytes > 2048:
+        paused = writer.projection.admission_paused
+        name = f"control-{len(writer.lines)}"
+        writer.publish(
+            administration.control(name, "admission_paused", not paused, "benchmark", ADMINISTRATOR)
+        )
     return b"".join(writer.lines)
+
+
+def _cancel(writer: Writer, name: str, works: list[str]) -> None:
+    """End those of the Work that wait."""
+    left = [one for one in works if writer.projection.works[one].state == "available"]
+    for start in range(0, len(left), CEILINGS.operations):
+        part = left[start : start + CEILINGS.operations]
+        intent = administration.cancel_work(f"{name}-{start}", part, "not_needed", PRODUCER)
+        writer.publish(intent)
 
 
 def ledger_of_nodes(nodes: int) -> bytes:
@@ -182,11 +227,7 @@ def ledger_of_nodes(nodes: int) -> bytes:
         plans += 1
         for _run in range(NODES_A_PLAN // 2):
             runs += settle_one(writer, runs)
-        left = [
-            work_id
-            for work_id in writer.projection.requests[f"submit-{plans - 1}"].works
-            if writer.projection.works[work_id].state == "available"
-        ]
-        writer.publish(lifecycle.cancel_work(f"cancel-{plans}", left, "not_needed", PRODUCER))
+        posted = writer.projection.requests[f"submit-{plans - 1}"].works
+        _cancel(writer, f"cancel-{plans}", list(posted))
     submit(writer, plans)
     return b"".join(writer.lines)

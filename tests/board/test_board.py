@@ -205,7 +205,7 @@ def test_nothing_begins_where_the_board_is_checked_out(
         changes: list[Callable[[], object]] = [
             lambda: inside.submit(plan("b", graph="h")),
             lambda: inside.grant(),
-            lambda: inside.dispatch({}),
+            lambda: inside.dispatch({}, inside.batch()),
             lambda: inside.set_paused("grants", True, reason="x"),
             lambda: inside.cancel(list(inside.view().projection.works), reason="x"),
             lambda: inside.run(

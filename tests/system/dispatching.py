@@ -37,7 +37,7 @@ def tour(board: Board, journal: str) -> dict[str, object]:
         board.set_paused("admission", False, reason=what)
     unwanted = list(board.history().projection.works)[-1]
     board.cancel([unwanted], reason="not_wanted")
-    board.dispatch(os.environ)
+    board.dispatch(os.environ, board.batch())
     return _run(board, 2)
 
 
@@ -63,7 +63,7 @@ def main() -> None:
     try:
         with Board.open(repository, folders) as board:
             if verb == "dispatch":
-                answer = board.dispatch(os.environ, max_dispatches=int(workers))
+                answer = board.dispatch(os.environ, board.batch(max_dispatches=int(workers)))
                 launches = [[one.dispatch_id, one.status] for one in answer.launches]
                 document: dict[str, object] = {"launches": launches}
             elif verb == "tour":

@@ -7,25 +7,27 @@ the host. Rules live below it; rendering lives above it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET
 
-from callboard.board.execution.checkout import POST, next_step
+from callboard.board.administering import Administration
+from callboard.board.execution.following import Follower
 from callboard.board.execution.host import Host
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.routes import Routes
 from callboard.board.execution.site import Folders, Site
-from callboard.board.ledger.history import History
+from callboard.board.projection.transitions.control import unsettled_names
+from callboard.board.projection.transitions.deployment import route_of
 from callboard.board.protocol import commit as wire
-from callboard.board.protocol.policy import CEILINGS, PolicyDocument
-from callboard.board.protocol.scalars import ReasonCode
-from callboard.board.protocol.validate import faults_of, show
-from callboard.board.publishing import lifecycle
+from callboard.board.protocol import operations as ops
+from callboard.board.protocol.policy import CEILINGS
+from callboard.board.publishing import deployment
 from callboard.board.publishing.bootstrap import default_pool
 from callboard.board.publishing.config import DEFAULT_BRANCH, Settings
 from callboard.board.publishing.intents import DispatchNext, Nothing, Submit
@@ -33,11 +35,11 @@ from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted
 from callboard.board.publishing.recipe import Recipe
-from callboard.board.publishing.request_ids import checked_request_id, new_request_id, numbered
+from callboard.board.publishing.request_ids import new_request_id, numbered
 from callboard.board.publishing.submission import rehearse, split_plan, whole
 from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
-from callboard.board.reading.pauses import CONTROLS, Pause
+from callboard.board.reading.pauses import Pause
 from callboard.board.reading.view import Document, View, no_history
 from callboard.board.storage.framing import MAX_LEDGER_BYTES
 from callboard.board.storage.git import LEDGER_FILE
@@ -60,11 +62,12 @@ class Part:
     outcome: Accepted | Nothing
 
 
-class Board:
+class Board(Administration):
     """One repository's board. Close it, or use it as a context."""
 
     def __init__(self, site: Site) -> None:
-        self.site = site
+        super().__init__(site)
+        self._follower = Follower(site)
 
     @classmethod
     def open(
@@ -109,42 +112,12 @@ class Board:
         """The worker recipes of a commit by name; see `Proposal.recipes`."""
         return Proposal(self.site.repository, commit).recipes
 
-    def propose_policy(self) -> PolicyDocument:
-        """The policy that HEAD's settings and recipes would install; see `Proposal.policy`."""
-        return self._policy_of(self._head())
-
-    def _policy_of(self, proposal: Proposal) -> PolicyDocument:
-        try:
-            return proposal.policy(self.site.name)
-        except CallboardError as error:
-            if error.code == "worker_missing" and (step := self.next_step()) != POST:
-                error.hint = step
-            raise
-
-    def _head(self) -> Proposal:
-        commit = self.site.repository.head_commit()
-        if commit is None:
-            raise CallboardError(
-                "head_unborn",
-                "the repository has no commit yet, so no worker recipe can be pinned",
-                self.next_step(),
-            )
-        return Proposal(self.site.repository, commit)
-
     @property
     def host(self) -> Host:
         """What this host can tell of runs: folders, reports, supervisors that are gone."""
         return Host(self.site)
 
-    def next_step(self) -> str:
-        """What to type before a first plan can be posted, or to post it."""
-        return next_step(self.site.repository)
-
     # --- reading -------------------------------------------------------------------------------
-
-    def history(self) -> History:
-        """The validated history at the present tip."""
-        return self.site.publisher.refresh()
 
     def ledger_bytes(self) -> bytes:
         """The ledger's bytes as the branch has them, whole or not, for who looks into a damage.
@@ -164,24 +137,46 @@ class Board:
         history = self.history()
         return View(history, self.site.publisher.decision_time(history.projection))
 
+    def workers(self) -> list[Document]:
+        """`{pool, worker, ref, available, deployed}` of each worker; `deployed` where it is no
+        longer as the policy brought it."""
+        pools = self.history().projection.pools
+        return [
+            {
+                "pool": pool,
+                "worker": worker,
+                "ref": route.current,
+                "available": route.head.available,
+                "deployed": not route.is_original,
+            }
+            for pool in sorted(pools)
+            for worker, route in sorted(pools[pool].routes.items())
+        ]
+
     def policy_check(self) -> Document:
         """What HEAD's settings and recipes would install, and how that differs from what is.
 
-        `{installed_epoch, proposed, differences, without_effect}`; before the first submission
-        `installed_epoch` is None and there is nothing to differ from.
+        `{revision, proposed, installed_epoch, differences, workers, unsettled, without_effect}`;
+        before the first submission `installed_epoch` is None and there is nothing to differ from.
         """
         head = self._head()
         proposed = msgspec.to_builtins(self._policy_of(head))
         view = self.view()
+        projection = view.projection
         found: list[Document] = []
-        if view.projection.tip is not None:
-            found = differences(msgspec.to_builtins(view.projection.policy), proposed)
+        if projection.tip is not None:
+            present = msgspec.to_builtins(deployment.present_policy(projection))
+            found = differences(present, proposed)
         return {
             **view.stamp(),
-            "installed_epoch": view.projection.policy_epoch,
+            "installed_epoch": projection.policy_epoch,
             "revision": head.revision,
             "proposed": proposed,
             "differences": found,
+            "workers": [
+                deployment.document(projection, one) for one in deployment.survey(projection, head)
+            ],
+            "unsettled": unsettled_names(projection),
             "without_effect": head.without_effect(),
         }
 
@@ -198,6 +193,7 @@ class Board:
         identity = self._begin(request_id)
         self._head()
         actor = self.site.actor("producer")
+        self._follow(identity, actor)
         portions = split_plan(plan, identity) if split else [whole(plan, identity)]
         routes = Routes(self.site.repository, lenient=len(portions) > 1)
         intents = [
@@ -230,8 +226,8 @@ class Board:
         if newer is None:
             return None
         return (
-            f"{newer}.toml is newer than this board, which keeps the workers of its first "
-            "commit; a new branch is a new board: callboard --branch NAME submit PLAN"
+            f"{newer}.toml is newer than this board's policy; once the board is at rest: "
+            "callboard policy install --from-config"
         )
 
     def grant(
@@ -241,48 +237,74 @@ class Board:
         max_claims: int = 1,
         max_dispatches: int = 1,
         max_bytes: int = CEILINGS.assignment_bytes,
+        workers: Collection[str] | None = None,
         request_id: str | None = None,
     ) -> Accepted | Nothing:
-        """Ask for the next fair batch; nothing is launched yet."""
-        intent = self._next(request_id, pool, max_claims, max_dispatches, max_bytes)
-        return self.site.publisher.publish(intent)
+        """Ask for the next fair batch, of the named workers only or of all; nothing is launched
+        yet."""
+        asked = self.batch(pool, max_claims, max_dispatches, max_bytes, workers)
+        return self.site.publisher.publish(self._next(request_id, asked))
 
     def dispatch(
         self,
         environment: Mapping[str, str],
+        asked: wire.DispatchNextParameters,
         *,
-        pool: str | None = None,
-        max_claims: int = 1,
-        max_dispatches: int = 1,
-        max_bytes: int = CEILINGS.assignment_bytes,
         request_id: str | None = None,
     ) -> DispatchAnswer:
-        """Grant the next fair batch and launch its runs; `environment` is what they inherit from.
+        """Grant the batch that `batch` made and launch its runs, which inherit `environment`.
 
         Raises what granting and launching refuse; a grant whose launch failed stands, and the
         next `run` goes on with it.
         """
         from callboard.board.execution import runner
 
-        intent = self._next(request_id, pool, max_claims, max_dispatches, max_bytes)
-        return runner.dispatch(self.site, environment, intent)
+        return runner.dispatch(self.site, environment, self._next(request_id, asked))
 
-    def _next(
+    def batch(
         self,
-        request_id: str | None,
-        pool: str | None,
-        max_claims: int,
-        max_dispatches: int,
-        max_bytes: int,
-    ) -> DispatchNext:
-        identity = self._begin(request_id)
-        parameters = wire.DispatchNextParameters(
-            pool=self.pool_name(pool),
+        pool: str | None = None,
+        max_claims: int = 1,
+        max_dispatches: int = 1,
+        max_bytes: int = CEILINGS.assignment_bytes,
+        workers: Collection[str] | None = None,
+    ) -> wire.DispatchNextParameters:
+        """What to ask of the next grant, with the pool's name found out (§7.7).
+
+        `workers` are those that this caller may launch, None for all (§7.10): what needs another
+        one waits uncharged. Raises `pool_unknown`, `pool_required` or `profile_unknown`.
+        """
+        name = self.pool_name(pool)
+        if workers is not None:
+            for worker in workers:
+                route_of(self.history().projection, name, worker)
+        return wire.DispatchNextParameters(
+            pool=name,
             max_claims=max_claims,
             max_dispatches=max_dispatches,
             max_bytes=max_bytes,
+            worker_profiles=UNSET if workers is None else sorted(set(workers)),
         )
-        return DispatchNext(identity, self.site.actor("dispatcher"), parameters)
+
+    def _next(self, request_id: str | None, asked: wire.DispatchNextParameters) -> DispatchNext:
+        identity = self._begin(request_id)
+        actor = self.site.actor("dispatcher")
+        self._follow(identity, actor)
+        return DispatchNext(identity, actor, asked)
+
+    def _follow(self, request_id: str, actor: ops.Actor) -> None:
+        """Before something new, and never before a request that stands (§7.10)."""
+        if request_id not in self.history().projection.requests:
+            self._follower.follow(actor)
+
+    def check_workers(self, names: Collection[str]) -> None:
+        """Refuse a name that is no worker's: `profile_unknown`. Without a board there are none."""
+        if names and self.history().projection.tip is not None:
+            deployment.known_workers(self.history().projection, names)
+
+    def kept_back(self) -> list[dict[str, object]]:
+        """The workers that stay as they are though HEAD has other ones; see `Follower.kept`."""
+        return self._follower.kept()
 
     def run(
         self,
@@ -293,10 +315,12 @@ class Board:
         until_idle: bool,
         stop: threading.Event,
         on_event: Callable[[RunEvent], None],
+        only: Collection[str] | None = None,
         request_id: str | None = None,
     ) -> RunSummary:
         """Be a dispatcher until `stop` is set or, with `until_idle`, nothing is left to move.
 
+        It launches the workers in `only`, or all; what needs another one waits uncharged (§7.10).
         Its grants are requests `<request_id>.1`, `.2` and so on, behind those that stand already.
         """
         from callboard.board.execution import runner
@@ -313,6 +337,8 @@ class Board:
             until_idle=until_idle,
             stop=stop,
             on_event=on_event,
+            follow=self._follower.follow,
+            only=only,
             new_request_id=new_request_id if request_id is None else names,
         )
 
@@ -337,37 +363,3 @@ class Board:
                 "name one: --pool " + "|".join(sorted(pools)),
             )
         return name
-
-    def cancel(
-        self, work_ids: list[str], *, reason: str, request_id: str | None = None
-    ) -> Accepted | Nothing:
-        """End Work for good; its successors stay blocked until they are cancelled too."""
-        identity = self._begin(request_id)
-        _check_reason(reason)
-        actor = self.site.actor("producer")
-        return self.site.publisher.publish(lifecycle.cancel_work(identity, work_ids, reason, actor))
-
-    def set_paused(
-        self, what: Pause, paused: bool, *, reason: str, request_id: str | None = None
-    ) -> Accepted | Nothing:
-        """Pause or resume the admission of Work or the granting of Claims."""
-        identity = self._begin(request_id)
-        _check_reason(reason)
-        actor = self.site.actor("administrator")
-        return self.site.publisher.publish(
-            lifecycle.control(identity, CONTROLS[what], paused, reason, actor)
-        )
-
-    def _begin(self, request_id: str | None) -> str:
-        """Where every change begins: whether it may write here, and the id it goes by."""
-        self.site.store.check_writable()
-        return checked_request_id(request_id)
-
-
-def _check_reason(reason: str) -> None:
-    if faults_of(ReasonCode, reason):
-        raise CallboardError(
-            "reason_invalid",
-            f"{show(reason)} is no reason code",
-            "1 to 128 letters, digits, '_', '.', ':' and '-', such as not_needed",
-        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import structs
 
 from callboard import canonical
@@ -150,12 +152,87 @@ def a_worker_s_doubt() -> None:
     board.dispatch(group, "uncertain", board.worker(group), reason="lost")
 
 
-@case("unsupported_operation", "priority")
-def a_priority_change() -> None:
+@case("unsupported_operation", "checkpoint")
+def a_checkpoint_in_the_chain() -> None:
+    digests = {"history_sha256": ZEROS, "state_sha256": ZEROS}
+    parameters = wire.CheckpointParameters(prior_git_sha=make.REF, prior_tip="q", **digests)
+    found = ops.Checkpoint(prior_git_sha=make.REF, prior_tip="q", **digests, state={})
+    one().say("checkpoint", [found], ADMINISTRATOR, parameters=parameters)
+
+
+def deployed(board: Board, **changes: Any) -> None:
+    made = ops.Deployment(
+        pool="default",
+        worker_profile="default",
+        expected_ref=make.REF,
+        expected_contract="",
+        profile=make.profile(ref="b" * 40),
+        available=True,
+        reason="test",
+    )
+    board.say("deployment", [structs.replace(made, **changes)], ADMINISTRATOR)
+
+
+@case("deployment_conflict", "b" * 40)
+def a_deployment_over_another() -> None:
+    deployed(one(), expected_ref="b" * 40)
+
+
+@case("deployment_boundary", "max_claims from 1 to 2")
+def a_deployment_of_more_rights() -> None:
+    deployed(one(), profile=make.profile(ref="b" * 40, max_claims=2))
+
+
+@case("deployment_unregistered", "b" * 40)
+def a_withdrawal_of_what_never_ran() -> None:
+    deployed(one(), activate=False)
+
+
+@case("priority_conflict", "priority 3, not 4")
+def a_priority_over_another() -> None:
     change = ops.WorkPriority(
-        work_id=work_id("a"), priority=1, expected_priority=3, reason="urgent"
+        work_id=work_id("a"), priority=1, expected_priority=4, reason="urgent"
     )
     one().say("priority", [change], ADMINISTRATOR)
+
+
+PROJECTOR = ops.Actor(role="projector", principal="5", repository=make.REPOSITORY, workflow="m")
+
+
+def linked(board: Board, number: int = 1, **changes: Any) -> None:
+    resource = make.resource(number, **({"repository": make.REPOSITORY} | changes))
+    made = ops.IssueLink(work_id=work_id("a"), resource=resource, projector_ref=make.REF)
+    board.say("issue_link", [made], PROJECTOR)
+
+
+def commented(board: Board, comment_id: str) -> None:
+    made = ops.IssueComment(work_id=work_id("a"), comment_id=comment_id, projector_ref=make.REF)
+    board.say("issue_comment", [made], PROJECTOR)
+
+
+@case("issue_link_invalid", "pull_request")
+def a_merge_as_a_mirror() -> None:
+    linked(one(), kind="pull_request")
+
+
+@case("issue_link_conflict", work_id("a"))
+def a_second_mirror() -> None:
+    board = one()
+    linked(board)
+    linked(board, 2)
+
+
+@case("issue_link_missing", "comment 11")
+def a_comment_without_an_issue() -> None:
+    commented(one(), "11")
+
+
+@case("issue_comment_conflict", "the comment 11")
+def a_second_comment() -> None:
+    board = one()
+    linked(board)
+    commented(board, "11")
+    commented(board, "12")
 
 
 @case("selection_mismatch", "0")

@@ -16,7 +16,6 @@ from callboard.board.ledger import replay
 from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
 from callboard.board.protocol import commit as wire
-from callboard.board.protocol import operations as ops
 from callboard.board.protocol.envelope import read_line
 from callboard.errors import CallboardError
 from tests.board import building as make
@@ -135,19 +134,6 @@ def test_a_line_that_breaks_a_rule_is_named_with_its_commit() -> None:
         len(WHOLE),
     )
     assert details["commit_id"] == json.loads(bad)["id"]
-
-
-def test_what_is_only_not_supported_yet_keeps_its_code() -> None:
-    change = ops.WorkPriority(
-        work_id=make.work_id("n3"), priority=1, expected_priority=3, reason="urgent"
-    )
-    line = line_of(
-        commit(CHAIN[-1].id, "priority", "p", [change], make.ADMINISTRATOR, at=make.START_MS)
-    )
-    with pytest.raises(CallboardError) as caught:
-        History.read(WHOLE + line)
-    assert caught.value.code == "unsupported_operation"
-    assert caught.value.details["line"] == 13
 
 
 # --- broken chains ------------------------------------------------------------------------------

@@ -52,7 +52,6 @@ def kept(projection: Projection, at: int) -> Index:
                 },
                 "gated": set(pool.frontier.gated),
                 "delayed": pool.frontier.delayed,
-                "empty": pool.frontier.is_empty(),
             }
             for name, pool in projection.pools.items()
         },
@@ -141,12 +140,19 @@ def _group_reserve(projection: Projection, group: DispatchState) -> int:
 
 def _pool(projection: Projection, name: str, at: int) -> Index:
     works = [one for one in projection.works.values() if one.work.pool == name]
-    ready = [one for one in works if one.state == "available" and not _blocked(projection, one)]
+    routes = projection.pools[name].routes
+    ready = [
+        one
+        for one in works
+        if one.state == "available"
+        and not _blocked(projection, one)
+        and one.lane.obstacle(routes[one.work.worker_profile]) is None
+    ]
     plain = [one for one in ready if not one.gates]
     buckets: dict[int, dict[str, list[int]]] = {}
     for state in sorted(plain, key=lambda one: one.place):
         if state.retry_not_before <= at:
-            keys = buckets.setdefault(state.work.priority, {})
+            keys = buckets.setdefault(state.priority, {})
             keys.setdefault(state.work.fairness_key, []).append(state.place)
     open_claims = [
         projection.works[one.claim.work_id].work
@@ -166,5 +172,4 @@ def _pool(projection: Projection, name: str, at: int) -> Index:
         "buckets": buckets,
         "gated": {one.place for one in ready if one.gates},
         "delayed": sum(one.retry_not_before > at for one in plain),
-        "empty": not ready,
     }

@@ -256,6 +256,15 @@ OPERATIONS: dict[str, ops.Operation] = {
     ),
     "WorkCancellation": ops.WorkCancellation(work_id=DIGEST, reason="r"),
     "Control": ops.Control(control="grants_paused", value=True, reason="r"),
+    "Deployment": ops.Deployment(
+        pool="default",
+        worker_profile="default",
+        expected_ref=make.REF,
+        expected_contract="",
+        profile=make.profile(),
+        available=True,
+        reason="r",
+    ),
     "WorkPriority": ops.WorkPriority(work_id=DIGEST, priority=1, expected_priority=3, reason="r"),
     "IssueLink": ops.IssueLink(work_id=DIGEST, resource=make.resource(), projector_ref=make.REF),
     "IssueComment": ops.IssueComment(work_id=DIGEST, comment_id="1", projector_ref=make.REF),
@@ -284,6 +293,10 @@ ALLOWED = {
     "release": {"ClaimCancellation", "WorkCancellation", "Release"},
     "cancel_work": {"WorkCancellation"},
     "cancel_claim": {"ClaimCancellation", "WorkCancellation"},
+    "deployment": {"Deployment"},
+    "priority": {"WorkPriority"},
+    "issue_link": {"IssueLink"},
+    "issue_comment": {"IssueComment"},
 }
 
 ROLES = {
@@ -339,7 +352,7 @@ def test_each_role_asks_for_its_own_kinds_only(role: str) -> None:
         code = code_of(asked(kind, [operation], actor_of(role)))
         if kind not in ROLES[role].split():
             assert code == "role_forbidden", kind
-        elif kind in ("deployment", "priority", "checkpoint", "issue_link", "issue_comment"):
+        elif kind == "checkpoint":
             assert code == "unsupported_operation", kind
         else:
             assert code in (None, "operation_forbidden"), kind

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from callboard.board.publishing import lifecycle
+from callboard.board.publishing import administration
 from callboard.board.publishing.intents import Nothing, Operations, Submit
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.publisher import Accepted
@@ -105,7 +105,7 @@ def test_no_grant_tells_its_reason_and_limit() -> None:
 
 def cancel(board: StagedBoard, request_id: str, *keys: str, reason: str = "late") -> Operations:
     works = [board.work_id(key) for key in keys]
-    return lifecycle.cancel_work(request_id, works, reason, board.actor("producer"))
+    return administration.cancel_work(request_id, works, reason, board.actor("producer"))
 
 
 def test_a_repeated_cancel_is_recognised_by_what_stands() -> None:
@@ -139,7 +139,7 @@ def test_a_repeated_control_is_recognised_by_what_stands() -> None:
     def control(
         value: bool, reason: str = "r", name: Any = "grants_paused", actor: Any = actor
     ) -> Operations:
-        return lifecycle.control("p", name, value, reason, actor)
+        return administration.control("p", name, value, reason, actor)
 
     board.publish(control(True))
     before = board.data

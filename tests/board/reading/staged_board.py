@@ -11,7 +11,7 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import PolicyDocument
-from callboard.board.publishing import lifecycle
+from callboard.board.publishing import administration, lifecycle
 from callboard.board.publishing.bootstrap import propose_policy
 from callboard.board.publishing.config import read_settings
 from callboard.board.publishing.intents import DispatchNext, Intent, Nothing, Submit
@@ -180,11 +180,13 @@ class StagedBoard:
 
     def cancel(self, key: str, reason: str = "not_needed") -> None:
         works = [self.work_id(key)]
-        self.publish(lifecycle.cancel_work(self._request(), works, reason, self.actor("producer")))
+        self.publish(
+            administration.cancel_work(self._request(), works, reason, self.actor("producer"))
+        )
 
     def pause(self, name: Literal["admission_paused", "grants_paused"], value: bool = True) -> None:
         actor = self.actor("administrator")
-        self.publish(lifecycle.control(self._request(), name, value, "test", actor))
+        self.publish(administration.control(self._request(), name, value, "test", actor))
 
     def do(self, key: str, outcome: Literal["completed", "cancelled"] = "completed") -> str:
         """Grant the next Work, which must be `key`, and carry it through; answers its Claim."""

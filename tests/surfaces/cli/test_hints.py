@@ -133,11 +133,11 @@ def test_a_worker_newer_than_the_board_is_called_so(person: Person) -> None:
     text = json.dumps({"graph": "h", "nodes": [{"key": "x", "payload": {}, "profile": "tested"}]})
     error = person.call("submit", "-", "--json", stdin=text).error
     assert error["code"] == "plan_invalid"
-    assert error["hint"].startswith("tested.toml is newer than this board")
+    assert error["hint"].startswith("tested.toml is newer than this board's policy")
     person.done("--branch", "board2", "submit", "-", stdin=text)
     said = person.done("policy", "check").stdout
     assert ["tested", "default", "new"] in [line.split() for line in said.splitlines()]
-    assert "a new branch is a new board" in said
+    assert "callboard policy install --from-config" in said
 
 
 def test_nodes_that_no_worker_can_deliver_are_all_named(person: Person) -> None:

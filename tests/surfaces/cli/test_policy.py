@@ -49,12 +49,25 @@ def test_every_faulty_recipe_is_named(person: Person) -> None:
         assert "/aa/timeout_s: is true, not an integer 1..86400" in spoken
 
 
-def test_a_faulty_recipe_disturbs_no_board_that_exists(person: Person) -> None:
+def test_a_faulty_recipe_pauses_its_own_worker_and_nobody_else(person: Person) -> None:
+    workers(person, steady=RECIPE)
     person.submit()
     workers(person, default="x", other="y")
-    more = {"graph": "h", "nodes": [{"key": "x", "payload": {}}]}
-    person.done("submit", "-", stdin=json.dumps(more))
-    person.done("dispatch")
+    more = {
+        "graph": "h",
+        "nodes": [{"key": "x", "payload": {}}, {"key": "y", "payload": {}, "profile": "steady"}],
+    }
+    receipt = person.ask("submit", "-", stdin=json.dumps(more))
+    assert {node["node_key"]: node["reason"] for node in receipt["nodes"]} == {
+        "x": "worker_unavailable",
+        "y": "ready",
+    }
+    granted = person.ask("dispatch", "--max-claims", "9")
+    assert [claim["node_key"] for claim in granted["claims"]] == ["y"]
+    workers(person, default=RECIPE)
+    granted = person.ask("dispatch", "--max-claims", "1")
+    assert granted["granted_claims"] == 1
+    workers(person, default="x")
     assert person.call("policy", "check", "--json").error["code"] == "recipe_invalid"
     unknown = {"graph": "i", "nodes": [{"key": "x", "payload": {}, "profile": "other"}]}
     error = person.call("submit", "-", "--json", stdin=json.dumps(unknown)).error

@@ -1,7 +1,7 @@
 """Whether what is posted could be run and delivered here, asked before it is admitted.
 
-Every node at fault is named in one refusal. A recipe is that of the commit which the policy pins,
-never a newer one.
+Every node at fault is named in one refusal. A recipe is that of the commit at which the Work
+would run, never a newer one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from callboard.board.outputs.deliverable import check_deliverable
 from callboard.board.protocol.operations import Work
-from callboard.board.protocol.policy import PolicyDocument, Profile
+from callboard.board.protocol.policy import Profile
 from callboard.board.protocol.validate import MAX_FAULTS
+from callboard.board.publishing.intents import RouteOf
 from callboard.board.publishing.recipe import MAX_RECIPE_BYTES, Recipe, parse_recipe
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
@@ -27,18 +30,16 @@ class Routes:
     lenient: bool = False
     _refusals: list[tuple[int, CallboardError]] = field(default_factory=list)
 
-    def check(
-        self, policy: PolicyDocument, fresh: Mapping[int, Work], places: Sequence[int]
-    ) -> None:
-        """Refuse Work whose pinned recipe is not there, or could not deliver it.
+    def check(self, route_of: RouteOf, fresh: Mapping[int, Work], places: Sequence[int]) -> None:
+        """Refuse Work whose recipe is not there, or could not deliver it.
 
         `fresh` is Work by its place in a request, `places` that of each node in the plan. Raises
         `worker_unavailable` or what `check_deliverable` raises, with all `faults` in the details.
         """
-        recipes = self._recipes(policy, list(fresh.values()))
+        recipes = self._recipes(route_of, list(fresh.values()))
         for at, work in fresh.items():
             name = work.worker_profile
-            outputs = recipes[work.pool, name].outputs
+            outputs = recipes[work.pool, name, _pin(work)].outputs
             declared = {rule.type: (rule.min, rule.max) for rule in outputs}
             try:
                 check_deliverable(self.repository, work, name, declared)
@@ -69,10 +70,13 @@ class Routes:
             {**first.details, "count": len(refusals), "faults": faults},
         )
 
-    def _recipes(self, policy: PolicyDocument, works: list[Work]) -> dict[tuple[str, str], Recipe]:
-        recipes: dict[tuple[str, str], Recipe] = {}
-        for pool_name, profile_name in sorted({(w.pool, w.worker_profile) for w in works}):
-            profile = policy.pools[pool_name].profiles[profile_name]
+    def _recipes(self, route_of: RouteOf, works: list[Work]) -> dict[tuple[str, str, str], Recipe]:
+        """By pool, worker and pin; a pin that the board does not know is the board's to refuse."""
+        recipes: dict[tuple[str, str, str], Recipe] = {}
+        asked = {(work.pool, work.worker_profile, _pin(work)) for work in works}
+        for pool_name, profile_name, pin in sorted(asked):
+            route = route_of(pool_name, profile_name)
+            profile = route.revisions.get(pin, route.head).profile
             data = self._pinned(profile)
             if data is None:
                 raise CallboardError(
@@ -82,7 +86,7 @@ class Routes:
                     "fetch that commit, or choose another profile",
                     {"pool": pool_name, "profile": profile_name, "ref": profile.ref},
                 )
-            recipes[pool_name, profile_name] = parse_recipe(data, name=profile_name)
+            recipes[pool_name, profile_name, pin] = parse_recipe(data, name=profile_name)
         return recipes
 
     def _pinned(self, profile: Profile) -> bytes | None:
@@ -92,6 +96,10 @@ class Routes:
             if error.code != "object_missing":
                 raise
             return None
+
+
+def _pin(work: Work) -> str:
+    return "" if work.execution_ref is UNSET else work.execution_ref
 
 
 def _pointer(place: int, error: CallboardError) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard.board.ledger.history import History
+from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import operations as ops
 
@@ -48,9 +49,9 @@ def events_between(history: History, first: int, end: int) -> Iterator[RunEvent]
                 yield RunEvent(commit.at, kind, details)
 
 
-def waiting(now_ms: int, work: ops.Work, until_ms: int, others: int) -> RunEvent:
-    """`work` is tried again first, at `until_ms`, and `others` more behind it."""
-    details = {**_facts(work), "until_ms": until_ms, "others": others}
+def waiting(now_ms: int, state: WorkState, until_ms: int, others: int) -> RunEvent:
+    """The Work is tried again first, at `until_ms`, and `others` more behind it."""
+    details = {**_facts(state), "until_ms": until_ms, "others": others}
     return RunEvent(now_ms, "waiting", details)
 
 
@@ -70,7 +71,7 @@ def _event(
     work_id = getattr(operation, "work_id", None)
     if kind is None or not isinstance(work_id, str):
         return None
-    details = _facts(projection.works[work_id].work)
+    details = _facts(projection.works[work_id])
     for name in ("claim_id", "dispatch_id", "reason"):
         value = getattr(operation, name, None)
         if isinstance(value, str):
@@ -82,11 +83,12 @@ def _event(
     return kind, details
 
 
-def _facts(work: ops.Work) -> dict[str, object]:
+def _facts(state: WorkState) -> dict[str, object]:
+    work = state.work
     return {
         "work_id": work.work_id,
         "node_key": work.node_key,
         "graph_id": work.graph_id,
         "fairness_key": work.fairness_key,
-        "priority": work.priority,
+        "priority": state.priority,
     }

@@ -7,8 +7,10 @@ moment, the next `run` goes on from the board and the registry.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+
+from msgspec import UNSET
 
 from callboard.board.execution.dispatcher import Dispatcher, Launch
 from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
@@ -16,6 +18,7 @@ from callboard.board.execution.run_events import RunEvent, events_between, waiti
 from callboard.board.execution.site import Site
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
+from callboard.board.protocol.operations import Actor
 from callboard.board.protocol.policy import CEILINGS
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
@@ -108,7 +111,9 @@ class Runner:
         *,
         pools: list[str] | None,
         workers: int,
+        only: Collection[str] | None,
         new_request_id: Callable[[], str],
+        follow: Callable[[Actor], None],
         on_event: Callable[[RunEvent], None],
     ) -> None:
         self._site = site
@@ -116,6 +121,8 @@ class Runner:
         self._reconciler = Reconciler(self._dispatcher)
         self._pools = pools
         self._workers = workers
+        self._only = only
+        self._follow = follow
         self._new_request_id = new_request_id
         self._on_event = on_event
         self._findings = Findings()
@@ -164,12 +171,17 @@ class Runner:
         free = self._workers - self._busy()
         if free <= 0:
             return
+        launchable = self._launchable(pool)
+        if launchable == []:
+            return
         try:
+            self._follow(self._site.actor("dispatcher"))
             asked = wire.DispatchNextParameters(
                 pool=pool,
                 max_claims=MAX_CLAIMS,
                 max_dispatches=free,
                 max_bytes=CEILINGS.assignment_bytes,
+                worker_profiles=UNSET if launchable is None else launchable,
             )
             actor = self._site.actor("dispatcher")
             outcome = self._site.publisher.publish(
@@ -184,6 +196,12 @@ class Runner:
             if error.code not in ("grants_paused", "ledger_limit"):
                 raise
             self._count(error.code)
+
+    def _launchable(self, pool: str) -> list[str] | None:
+        """The pool's workers that this process may launch; None for all of them."""
+        if self._only is None:
+            return None
+        return sorted(self._projection.pool_state(pool).routes.keys() & set(self._only))
 
     @property
     def _projection(self) -> Projection:
@@ -268,7 +286,7 @@ class Runner:
         if self._announced == (first.work.work_id, until_ms):
             return
         self._announced = (first.work.work_id, until_ms)
-        self._on_event(waiting(now_ms, first.work, until_ms, len(delayed) - 1))
+        self._on_event(waiting(now_ms, first, until_ms, len(delayed) - 1))
 
     def _count(self, kind: str) -> None:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
@@ -312,15 +330,22 @@ def run(
     until_idle: bool,
     stop: threading.Event,
     on_event: Callable[[RunEvent], None],
+    follow: Callable[[Actor], None],
+    only: Collection[str] | None,
     new_request_id: Callable[[], str],
 ) -> RunSummary:
-    """Run the board with this process as dispatcher; see `Runner.run`."""
+    """Run the board with this process as dispatcher; see `Runner.run`.
+
+    `follow` is called before each grant, so that workers run at HEAD's commit.
+    """
     runner = Runner(
         site,
         environment,
         pools=None if pool is None else [pool],
         workers=workers,
+        only=only,
         new_request_id=new_request_id,
+        follow=follow,
         on_event=on_event,
     )
     return runner.run(until_idle=until_idle, stop=stop)

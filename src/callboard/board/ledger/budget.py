@@ -25,8 +25,9 @@ def check_budget(projection: Projection, *, admission: bool, operations: list[Op
             f"{written} ledger bytes and {reserve} reserved for closure exceed {whole}",
             "ledger_bytes + recovery_bytes",
         )
-    observes = any(isinstance(operation, Observation) for operation in operations)
-    if (admission or observes) and written > limits.ledger_bytes:
+    if written > limits.ledger_bytes and (
+        admission or any(isinstance(operation, Observation) for operation in operations)
+    ):
         raise _refuse(
             projection,
             f"{written} ledger bytes exceed the admission watermark {limits.ledger_bytes}",

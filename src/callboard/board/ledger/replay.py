@@ -23,8 +23,10 @@ from callboard.board.projection.transitions.completion import apply_completion
 from callboard.board.projection.transitions.context import Context, dispatch_of
 from callboard.board.projection.transitions.control import apply_control, apply_policy
 from callboard.board.projection.transitions.delivery import apply_delivery_failure, apply_result
+from callboard.board.projection.transitions.deployment import apply_deployment, apply_priority
 from callboard.board.projection.transitions.grant import apply_grant
 from callboard.board.projection.transitions.launch import apply_dispatch, apply_release
+from callboard.board.projection.transitions.linking import apply_issue_comment, apply_issue_link
 from callboard.board.projection.transitions.observation import apply_observation
 from callboard.board.projection.transitions.worker import check_worker
 from callboard.board.protocol import commit as wire
@@ -46,6 +48,10 @@ _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
     ops.Release: apply_release,
     ops.Control: apply_control,
     ops.Policy: apply_policy,
+    ops.Deployment: apply_deployment,
+    ops.WorkPriority: apply_priority,
+    ops.IssueLink: apply_issue_link,
+    ops.IssueComment: apply_issue_comment,
 }
 _ENDING = (wire.FinishRequest, wire.ReleaseRequest, wire.CancelClaimRequest)
 
@@ -161,19 +167,21 @@ def _apply_operations(projection: Projection, context: Context) -> tuple[int, li
     commit = context.commit
     works: list[tuple[int, ops.Work]] = []
     claims: list[ops.Claim] = []
+    request = commit.request
     if commit.actor.role == "worker":
         check_worker(projection, commit)
-    if isinstance(commit.request, wire.FinishRequest):
-        _check_finish(projection, context, commit.request)
-    if isinstance(commit.request, wire.ReleaseRequest):
+    if isinstance(request, wire.FinishRequest):
+        _check_finish(projection, context, request)
+    elif isinstance(request, wire.ReleaseRequest):
         _check_release_scope(projection, commit)
     for index, operation in enumerate(commit.operations):
-        if isinstance(operation, ops.Work):
+        transition = _TRANSITIONS.get(type(operation))
+        if transition is not None:
+            transition(projection, context, operation)
+        elif isinstance(operation, ops.Work):
             works.append((index, operation))
         elif isinstance(operation, ops.Claim):
             claims.append(operation)
-        else:
-            _TRANSITIONS[type(operation)](projection, context, operation)
     admitted = admit(projection, context, works) if works else 0
     if isinstance(commit.request, wire.DispatchNextRequest):
         _grant(projection, context, commit.request, claims)
@@ -244,7 +252,7 @@ def _grant(
             "only the planner's next winners are granted, in its groups",
             {"expected": [claim.work_id for claim in plan.claims][:20], "reason": plan.stop.reason},
         )
-    apply_grant(projection, context, claims, plan.assignments, plan.clocks)
+    apply_grant(projection, context, claims, plan.assignments, plan.profiles, plan.clocks)
 
 
 def _request_state(line: ReadLine, claims: list[ops.Claim]) -> RequestState:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from callboard.board.projection.entities import (
     ClaimState,
@@ -18,8 +19,10 @@ from callboard.board.projection.entities import (
     RequestState,
     WorkState,
 )
-from callboard.board.projection.state import Projection
+from callboard.board.projection.routes import Revision, admitted
+from callboard.board.projection.state import PoolState, Projection
 from callboard.board.projection.transitions.context import POSITION_BITS
+from callboard.board.protocol.operations import IssueComment, IssueLink
 
 Document = dict[str, Any]
 
@@ -31,7 +34,10 @@ def state_document(projection: Projection) -> Document:
         "tip": projection.tip,
         "policy_epoch": projection.policy_epoch,
         "policy": _plain(projection.policy),
-        "works": {key: work_document(state) for key, state in projection.works.items()},
+        "works": {
+            key: work_document(state) | _promise(projection, state)
+            for key, state in projection.works.items()
+        },
         "claims": {key: _claim(state) for key, state in projection.claims.items()},
         "dispatches": {key: _dispatch(state) for key, state in projection.dispatches.items()},
         "observations": _all_plain(projection.observations),
@@ -62,7 +68,48 @@ def state_document(projection: Projection) -> Document:
             if state.completed_at is not None
         },
         "last_at": projection.last_at,
+        **_extensions(projection),
     }
+
+
+def _extensions(projection: Projection) -> Document:
+    """What not every board has: each part is there only where it says something."""
+    deployments = {
+        name: routes for name, pool in projection.pools.items() if (routes := _routes(pool))
+    }
+    links = projection.links
+    parts: Document = {
+        "deployments": deployments,
+        "issue_links": {
+            work_id: _fact(state.link, state.commit_id, "work_id")
+            for work_id, state in links.by_work.items()
+        },
+        "issue_comments": {
+            comment_id: _fact(state.comment, state.commit_id, "comment_id")
+            for comment_id, state in links.comments.items()
+        },
+    }
+    return {name: part for name, part in parts.items() if part}
+
+
+def _routes(pool: PoolState) -> Document:
+    return {
+        name: {
+            "current": route.current,
+            "revisions": {
+                ref: {"profile": _plain(revision.profile), "available": revision.available}
+                for ref, revision in route.revisions.items()
+            },
+        }
+        for name, route in pool.routes.items()
+        if not route.is_original
+    }
+
+
+def _fact(operation: IssueLink | IssueComment, commit_id: str, key: str) -> Document:
+    found: Document = _plain(operation)
+    del found["kind"], found[key]
+    return {**found, "commit_id": commit_id}
 
 
 def _plain(value: object) -> Any:
@@ -77,6 +124,21 @@ def _given(**fields: object) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def _promise(projection: Projection, state: WorkState) -> Document:
+    """What an open Work was promised of its worker, where the policy alone does not tell it."""
+    if state.is_settled:
+        return {}
+    work = state.work
+    profile = projection.policy.pools[work.pool].profiles[work.worker_profile]
+    pin = None if work.execution_ref is UNSET else work.execution_ref
+    usual = admitted(work.worker_profile, Revision(profile), pin)
+    if state.lane == usual:
+        return {}
+    if state.lane.contract:
+        return {"admission_contract": state.lane.contract}
+    return {"admission_ref": state.lane.ref}
+
+
 def work_document(state: WorkState) -> Document:
     """One Work as the state keeps it."""
     return {
@@ -89,6 +151,7 @@ def work_document(state: WorkState) -> Document:
         "attempts": state.attempts,
         "retry_not_before": state.retry_not_before,
         "barrier": state.barrier,
+        **({"effective_priority": state.priority} if state.priority != state.work.priority else {}),
         **_given(
             claim_id=state.claim_id,
             completion_id=state.completion_id,

@@ -10,6 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from callboard.board.projection.routes import Lane
 from callboard.board.protocol.commit import Assignment, DispatchNextParameters
 from callboard.board.protocol.operations import (
     Actor,
@@ -30,12 +31,16 @@ DispatchPhase = Literal["reserved", "started", "bound", "rejected", "uncertain",
 class WorkState(Struct, frozen=True, kw_only=True, gc=False):
     """One admitted Work: its record and what became of it.
 
-    `place` orders Work by first committed position; `blocked` counts the Work predecessors
-    without a verified Result; `completed_at` is the Completion commit's time in Unix ms.
+    `place` orders Work by first committed position; `lane` says where it may run, as frozen at
+    its admission; `priority` is the class it competes in, which an operator may have changed;
+    `blocked` counts the Work predecessors without a verified Result; `completed_at` is the
+    Completion commit's time in Unix ms.
     """
 
     work: Work
     place: int
+    lane: Lane
+    priority: int
     payload_bytes: int
     gates: tuple[Gate, ...]
     state: Ownership = "available"

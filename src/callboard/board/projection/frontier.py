@@ -1,23 +1,40 @@
 """The ready frontier of one pool: which Work could be granted, by class and key, oldest first.
 
-An index only: it is derived from the Work states and never decides anything. Retry delays are
-kept as timers, so that moving the evaluation time costs what crosses it, not a scan.
+An index only: it is derived from the Work states and routes and never decides anything. Retry
+delays are kept as timers, so that moving the evaluation time costs what crosses it, not a scan.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping
 
 from callboard.board.projection.entities import WorkState
+from callboard.board.projection.routes import Lane, Route
 
 Bucket = list[int]
 """Places of ready Work of one class and key, ascending."""
 
 
-class Frontier:
-    """Ready Work of a pool. `horizon` is the time up to which timers have been let in."""
+class _Members:
+    """The ready Work of one lane, by place; it competes only while the lane is open."""
 
-    def __init__(self) -> None:
+    __slots__ = ("is_open", "works")
+
+    def __init__(self, is_open: bool) -> None:
+        self.is_open = is_open
+        self.works: dict[int, WorkState] = {}
+
+
+class Frontier:
+    """Ready Work of a pool, whose `routes` are the pool's own and say which lanes are open.
+
+    `horizon` is the time up to which timers have been let in.
+    """
+
+    def __init__(self, routes: Mapping[str, Route]) -> None:
+        self._routes = routes
+        self._lanes: dict[str, dict[Lane, _Members]] = {}
         self.buckets: dict[int, dict[str, Bucket]] = {}
         self.gated: dict[int, WorkState] = {}
         self.delayed = 0
@@ -25,34 +42,67 @@ class Frontier:
         self._horizon = -1
 
     def enter(self, state: WorkState) -> None:
-        """Let a ready Work in; gated Work is kept apart, its gates depend on the time."""
-        work = state.work
+        """Take in a ready Work; where its worker cannot run now it waits apart (§7.10)."""
+        lane = state.lane
+        lanes = self._lanes.setdefault(lane.profile, {})
+        members = lanes.get(lane)
+        if members is None:
+            members = lanes[lane] = _Members(lane.obstacle(self._routes[lane.profile]) is None)
+        members.works[state.place] = state
+        if members.is_open:
+            self._let_in(state)
+
+    def leave(self, state: WorkState) -> None:
+        """The inverse of `enter` for the same state."""
+        lanes = self._lanes[state.lane.profile]
+        members = lanes[state.lane]
+        del members.works[state.place]
+        if not members.works:
+            del lanes[state.lane]
+        if members.is_open:
+            self._let_out(state)
+
+    def reroute(self, profile: str) -> None:
+        """Follow a route that has moved: open and shut the lanes it decides on."""
+        route = self._routes[profile]
+        for lane, members in self._lanes.get(profile, {}).items():
+            is_open = lane.obstacle(route) is None
+            if is_open == members.is_open:
+                continue
+            members.is_open = is_open
+            for state in members.works.values():
+                if is_open:
+                    self._let_in(state)
+                else:
+                    self._let_out(state)
+
+    def _let_in(self, state: WorkState) -> None:
+        """Gated Work is kept apart, as its gates depend on the time."""
         if state.gates:
             self.gated[state.place] = state
             return
         if state.retry_not_before > 0:
             insort(
                 self._timers,
-                (state.retry_not_before, state.place, work.priority, work.fairness_key),
+                (state.retry_not_before, state.place, state.priority, state.work.fairness_key),
             )
             if state.retry_not_before > self._horizon:
                 self.delayed += 1
                 return
-        self._insert(work.priority, work.fairness_key, state.place)
+        self._insert(state.priority, state.work.fairness_key, state.place)
 
-    def leave(self, state: WorkState) -> None:
-        """The inverse of `enter` for the same state."""
-        work = state.work
+    def _let_out(self, state: WorkState) -> None:
+        """The inverse of `_let_in`."""
         if state.gates:
             del self.gated[state.place]
             return
         if state.retry_not_before > 0:
-            timer = (state.retry_not_before, state.place, work.priority, work.fairness_key)
+            timer = (state.retry_not_before, state.place, state.priority, state.work.fairness_key)
             del self._timers[bisect_left(self._timers, timer)]
             if state.retry_not_before > self._horizon:
                 self.delayed -= 1
                 return
-        self._remove(work.priority, work.fairness_key, state.place)
+        self._remove(state.priority, state.work.fairness_key, state.place)
 
     def advance(self, at: int) -> None:
         """Set the evaluation time; it may also go back (readers accept any `at`)."""
@@ -71,10 +121,6 @@ class Frontier:
                 self._remove(priority, key, place)
                 self.delayed += 1
         self._horizon = at
-
-    def is_empty(self) -> bool:
-        """Whether nothing is ready, neither now nor behind a timer or gate."""
-        return not (self.buckets or self.gated or self.delayed)
 
     def _insert(self, priority: int, key: str, place: int) -> None:
         keys = self.buckets.setdefault(priority, {})

@@ -86,3 +86,6 @@ class NoJournal(Journal):
 
     def note(self, inverse: Callable[..., object], *arguments: object) -> None:
         """Nothing to remember."""
+
+    def forget(self) -> None:
+        """Nothing is remembered."""

@@ -22,6 +22,8 @@ from callboard.board.projection.entities import (
 )
 from callboard.board.projection.frontier import Frontier
 from callboard.board.projection.journal import Journal, Kept, NoJournal
+from callboard.board.projection.links import Links
+from callboard.board.projection.routes import Route
 from callboard.board.protocol.operations import Observation
 from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.errors import CallboardError
@@ -64,12 +66,14 @@ class Counters(Kept):
 
 
 class PoolState(Kept):
-    """One pool's frontier and outstanding counts."""
+    """One pool's policy, its routes by profile name, its frontier and its outstanding counts."""
 
     FIELDS = ("available", "unsettled", "open_claims", "unreleased")
 
-    def __init__(self) -> None:
-        self.frontier = Frontier()
+    def __init__(self, pool: Pool) -> None:
+        self.rules = pool
+        self.routes = {name: Route.of(profile) for name, profile in pool.profiles.items()}
+        self.frontier = Frontier(self.routes)
         self.available = 0
         self.unsettled = 0
         self.open_claims = 0
@@ -130,6 +134,7 @@ class Projection(Kept):
         self.derived: dict[type, object] = {}
         self.open_dispatches: dict[str, None] = {}
         self.pending_deliveries: dict[str, None] = {}
+        self.links = Links()
         self.seen_epochs: dict[str, bool] = {}
         self.seen_generations: dict[str, bool] = {FIRST_GENERATION: True}
 
@@ -179,13 +184,21 @@ class Projection(Kept):
         return self.pools[name]
 
     def install_policy(self, epoch: str, policy: PolicyDocument) -> None:
-        """Begin an epoch: clocks start empty, pools that go keep no state."""
+        """Begin an epoch: clocks and routes start anew, pools that go keep no state."""
         self._policy = policy
         self.policy_epoch = epoch
         self.journal.put(self.seen_epochs, epoch, True)
         self.clocks = {}
         self.derived = {}
-        self.pools = {name: PoolState() for name in policy.pools}
+        self.pools = {name: PoolState(pool) for name, pool in policy.pools.items()}
+
+    def set_route(self, pool: str, profile: str, route: Route) -> None:
+        """Move a worker's route; Work that it lets run, or stops, follows."""
+        state = self.pools[pool]
+        # Undone last first: the route goes back before the frontier looks at it again.
+        self.journal.note(state.frontier.reroute, profile)
+        self.journal.put(state.routes, profile, route)
+        state.frontier.reroute(profile)
 
     def add_work(self, state: WorkState) -> None:
         """Take in a new, available Work."""
@@ -203,7 +216,7 @@ class Projection(Kept):
         journal.keep(pool)
         pool.available += 1
         pool.unsettled += 1
-        self.reserve_bytes += self._work_reserve(state)
+        self.reserve_bytes += reserve.of_work(state, pool.rules, self.policy.limits)
         if state.is_ready:
             self._let_in(pool, state)
 
@@ -223,7 +236,9 @@ class Projection(Kept):
         pool.unsettled += old.is_settled - new.is_settled
         if old.barrier != new.barrier:
             self._count_pending(work_id, old, new)
-        self.reserve_bytes += self._work_reserve(new) - self._work_reserve(old)
+        limits = self.policy.limits
+        self.reserve_bytes += reserve.of_work(new, pool.rules, limits)
+        self.reserve_bytes -= reserve.of_work(old, pool.rules, limits)
         if new.is_ready:
             self._let_in(pool, new)
 
@@ -238,10 +253,6 @@ class Projection(Kept):
         elif old.barrier == "pending":
             self.counters.pending_delivery -= 1
             self._unmark(self.pending_deliveries, work_id)
-
-    def _work_reserve(self, state: WorkState) -> int:
-        policy = self.policy
-        return reserve.of_work(state, policy.pools[state.work.pool], policy.limits)
 
     def add_claim(self, state: ClaimState) -> None:
         """Take in a new, open Claim."""
@@ -292,8 +303,8 @@ class Projection(Kept):
         self.counters.unreleased += sign
 
     def _dispatch_reserve(self, state: DispatchState) -> int:
-        policy = self.policy
-        return reserve.of_dispatch(state, policy.pools[state.assignment.pool], policy.limits)
+        rules = self.pools[state.assignment.pool].rules
+        return reserve.of_dispatch(state, rules, self.policy.limits)
 
     def _unmark(self, marks: dict[str, None], key: str) -> None:
         del marks[key]

@@ -186,8 +186,9 @@ def _is_bounded(found: list[operations.Operation], line: bytes) -> bool:
         for operation in found
         if (name := _FREE_FORM.get(type(operation))) is not None
     ]
-    if not all(canonical.within_profile(value, _FREE_FORM_DEPTH) for value in free):
-        return False
+    for value in free:
+        if not canonical.within_profile(value, _FREE_FORM_DEPTH):
+            return False
     if b"\\" not in line and b"\x7f" not in line:
         return True
     inside = sum(len(_CONTROL.findall(canonical.encode_trusted(value))) for value in free)
@@ -261,7 +262,7 @@ _KINDS_OF: dict[str, frozenset[str]] = {
     "projector": frozenset({"issue_link", "issue_comment"}),
 }
 
-_NOT_YET = frozenset({"deployment", "priority", "issue_link", "issue_comment", "checkpoint"})
+_NOT_YET = frozenset({"checkpoint"})
 
 
 _KIND_NAMES = {request: kind for kind, request in wire.REQUEST_TYPES.items()}
@@ -333,24 +334,33 @@ def _check_role(actor: operations.Actor, kind: str) -> None:
 
 def _check_operations(commit: QueueCommit, kind: str) -> None:
     allowed = _OPERATIONS_OF[type(commit.request)]
-    for index, operation in enumerate(commit.operations):
-        if type(operation) not in allowed:
-            raise CallboardError(
-                "operation_forbidden",
-                f"operation {index} is a {type(operation).__name__}, which {kind} cannot publish",
-                "allowed: " + ", ".join(sorted(one.__name__ for one in allowed)),
-                {"operation": index},
-            )
+    if not allowed.issuperset(map(type, commit.operations)):
+        raise _foreign_operation(commit, kind, allowed)
     if kind == "release" and not isinstance(commit.operations[-1], operations.Release):
         raise CallboardError(
             "operation_forbidden", "a release ends with its Release", "put the Release last"
         )
-    if kind == "release" or kind == "dispatch_next" or kind == "cancel_claim":
+    if kind in _ORDERED and len(commit.operations) > 1:
         _check_order(commit.operations, kind)
     if kind == "policy" and len(commit.operations) != 1:
         raise CallboardError(
             "operation_forbidden", "a policy request holds one Policy", "send one at a time"
         )
+
+
+def _foreign_operation(
+    commit: QueueCommit, kind: str, allowed: frozenset[type[operations.Operation]]
+) -> CallboardError:
+    """The refusal of the first operation that is not among those allowed."""
+    index, operation = next(
+        (index, one) for index, one in enumerate(commit.operations) if type(one) not in allowed
+    )
+    return CallboardError(
+        "operation_forbidden",
+        f"operation {index} is a {type(operation).__name__}, which {kind} cannot publish",
+        "allowed: " + ", ".join(sorted(one.__name__ for one in allowed)),
+        {"operation": index},
+    )
 
 
 _RANK: dict[type[operations.Operation], int] = {
@@ -360,6 +370,9 @@ _RANK: dict[type[operations.Operation], int] = {
     operations.WorkCancellation: 1,
     operations.Release: 2,
 }
+
+
+_ORDERED = frozenset({"release", "dispatch_next", "cancel_claim"})
 
 
 def _check_order(found: list[operations.Operation], kind: str) -> None:

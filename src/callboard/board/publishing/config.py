@@ -64,9 +64,10 @@ class QueueSettings(Record, frozen=True, kw_only=True):
 
 
 class BoardSettings(Record, frozen=True, kw_only=True):
-    """The table `[board]`: where the board lives."""
+    """The table `[board]`: where the board lives, and whether its workers follow HEAD (§7.10)."""
 
     branch: Identity = DEFAULT_BRANCH
+    follow_head: bool = True
 
 
 class Settings(Record, frozen=True, kw_only=True):

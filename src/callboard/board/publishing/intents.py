@@ -12,6 +12,7 @@ from typing import Protocol
 
 from callboard.board.ledger.finish import finish_operations
 from callboard.board.projection.entities import RequestState
+from callboard.board.projection.routes import Route
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.admission import stands
 from callboard.board.protocol import commit as wire
@@ -65,18 +66,30 @@ class Intent(Protocol):
         ...
 
 
+RouteOf = Callable[[str, str], Route]
+"""The route of a worker, by pool and profile name."""
+
+
+def _routes(projection: Projection, policy: PolicyDocument) -> RouteOf:
+    """The board's routes, or before there is a board those that its first policy begins with."""
+    if projection.tip is None:
+        return lambda pool, profile: Route.of(policy.pools[pool].profiles[profile])
+    return lambda pool, profile: projection.pools[pool].routes[profile]
+
+
 @dataclass(frozen=True, slots=True)
 class Submit:
     """Post a plan; on an empty board it brings the policy that `propose` gives.
 
-    `verify` is given what is new of it, by its place among the plan's nodes.
+    `verify` is given the workers' routes and what is new of the plan, by its place among the
+    plan's nodes.
     """
 
     request_id: str
     actor: ops.Actor
     plan: Plan
     propose: Callable[[], PolicyDocument]
-    verify: Callable[[PolicyDocument, Mapping[int, ops.Work]], None]
+    verify: Callable[[RouteOf, Mapping[int, ops.Work]], None]
     kind: str = "submit"
 
     def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
@@ -94,7 +107,7 @@ class Submit:
                 "submit it with --split",
                 {"count": len(works), "limit": limit},
             )
-        self.verify(policy, fresh)
+        self.verify(_routes(projection, policy), fresh)
         operations: list[ops.Operation] = [*works]
         if genesis:
             epoch = identities.epoch_id(self.request_id)

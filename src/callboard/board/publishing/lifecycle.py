@@ -18,7 +18,6 @@ from callboard.board.projection.transitions.context import claim_on, dispatch_of
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.intents import Finish, Nothing, Operations, named_by_its_id
-from callboard.errors import CallboardError
 
 EvidenceKind = Literal["prelaunch", "nonlaunch", "terminal_run", "delivery", "reconciliation"]
 EvidenceSource = Literal[
@@ -214,80 +213,3 @@ def _pending(projection: Projection, work_id: str) -> tuple[WorkState, DispatchS
         return work, None
     claim = projection.claims[work.claim_id]
     return work, dispatch_of(projection, claim.claim.dispatch_id)
-
-
-def cancel_work(request_id: str, work_ids: list[str], reason: str, actor: ops.Actor) -> Operations:
-    """End Work for good, all of it or none; Work that is cancelled already is left out.
-
-    The same request again is one for the same Work with the same reason. Raises `work_closed` for
-    Work that is completed.
-    """
-
-    def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
-        open_works = [
-            state
-            for state in (work_of(projection, work_id) for work_id in work_ids)
-            if state.state != "cancelled"
-        ]
-        for state in open_works:
-            if state.state == "completed":
-                raise _completed(state)
-        found: list[ops.Operation] = [
-            ops.WorkCancellation(work_id=state.work.work_id, reason=reason) for state in open_works
-        ]
-        return found or Nothing("already_cancelled", {"works": work_ids})
-
-    def recognise(projection: Projection, commit: wire.QueueCommit) -> bool:
-        ended = {
-            one.work_id: one.reason
-            for one in commit.operations
-            if isinstance(one, ops.WorkCancellation)
-        }
-        left_out = set(work_ids) - ended.keys()
-        return (
-            commit.actor == actor
-            and ended.keys() <= set(work_ids)
-            and set(ended.values()) == {reason}
-            and all(_cancelled_before(projection, work_id, commit) for work_id in left_out)
-        )
-
-    return Operations("cancel_work", request_id, actor, make, recognise)
-
-
-def _completed(state: WorkState) -> CallboardError:
-    work = state.work
-    return CallboardError(
-        "work_closed",
-        f"node {work.node_key!r} ({work.work_id[:12]}) is completed",
-        "leave it out: what is completed stays; a new node can undo what it did",
-        {"work_id": work.work_id, "node_key": work.node_key, "state": state.state},
-    )
-
-
-def _cancelled_before(projection: Projection, work_id: str, commit: wire.QueueCommit) -> bool:
-    state = projection.works.get(work_id)
-    if state is None or state.cancellation_commit_id is None:
-        return False
-    places = projection.commit_ids
-    return places[state.cancellation_commit_id] < places[commit.id]
-
-
-def control(
-    request_id: str,
-    name: Literal["admission_paused", "grants_paused", "credential_generation"],
-    value: bool | str,
-    reason: str,
-    actor: ops.Actor,
-) -> Operations:
-    """Pause, resume or rotate. `Nothing("already_set")` where it is so already."""
-    asked: list[ops.Operation] = [ops.Control(control=name, value=value, reason=reason)]
-
-    def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
-        if getattr(projection, name) == value:
-            return Nothing("already_set", {name: value})
-        return asked
-
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        return commit.actor == actor and commit.operations == asked
-
-    return Operations("control", request_id, actor, make, recognise)

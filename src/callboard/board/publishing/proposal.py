@@ -23,6 +23,7 @@ from callboard.board.publishing.recipe import (
     FOLDER,
     MAX_RECIPE_BYTES,
     Recipe,
+    parse_recipe,
     read_recipes,
     recipe_name,
 )
@@ -64,6 +65,15 @@ class Proposal:
     @cached_property
     def _recipe_paths(self) -> tuple[str, ...]:
         return self._repository.list_files(self.revision, FOLDER.rstrip("/"))
+
+    def recipe_at(self, path: str) -> Recipe | None:
+        """The one recipe at `path`, whatever is wrong with others; None where there is none.
+
+        Raises `recipe_invalid`, `resource_limit` or `file_not_regular`.
+        """
+        name = recipe_name(path)
+        data = self._repository.read_file(self.revision, path, MAX_RECIPE_BYTES)
+        return None if name is None or data is None else parse_recipe(data, name=name)
 
     def policy(self, repository: str) -> PolicyDocument:
         """The policy this commit would install for the repository of that name.

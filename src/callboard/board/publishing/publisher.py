@@ -19,6 +19,7 @@ from callboard.board.projection.entities import RequestState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
+from callboard.board.protocol import operations as ops
 from callboard.board.protocol.envelope import read_line
 from callboard.board.publishing.intents import Candidate, Intent, Nothing
 from callboard.board.storage.store import Appended, LedgerStore, LedgerTip
@@ -178,8 +179,10 @@ def assemble(
 ) -> wire.QueueCommit:
     """The commit that carries a candidate on top of the projection's tip."""
     epoch = projection.policy_epoch
-    if epoch is None:
-        epoch = identities.epoch_id(intent.request_id)
+    if isinstance(candidate.operations[0], ops.Policy):
+        # A commit that begins an epoch stands in it.
+        epoch = candidate.operations[0].epoch
+    assert epoch is not None
     request = wire.REQUEST_TYPES[intent.kind](
         id=intent.request_id,
         # An intent's kind and parameters belong together, which no type says; whether they do is

@@ -15,6 +15,7 @@ from msgspec import UnsetType
 
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.board.projection.entities import ClaimState, WorkState
+from callboard.board.projection.routes import INCOMPATIBLE, UNAVAILABLE
 from callboard.board.projection.state import Projection
 from callboard.board.reading.attempts import attempts_by_work, run_facts
 from callboard.board.reading.names import Names
@@ -29,6 +30,8 @@ _STUCK = (
     "dependency_failed",
     "dependency_delivery_failed",
     "external_unavailable",
+    UNAVAILABLE,
+    INCOMPATIBLE,
 )
 _RUNNING = {"reserved": "granted", "started": "launching", "bound": "running"}
 
@@ -106,6 +109,8 @@ class Columns:
             cause = self._projection.works[obstacle.path[-1]]
             evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
             advice = f"callboard show {self.names.typed(obstacle.path[-1])}"
+        elif obstacle.reason in (UNAVAILABLE, INCOMPATIBLE):
+            advice = "callboard policy check"
         else:
             advice = f"callboard show {self.names.typed(state.work.work_id)}"
         return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=advice)

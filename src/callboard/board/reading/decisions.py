@@ -70,7 +70,7 @@ def _winner(projection: Projection, winner: Winner, claim: ClaimState) -> Docume
         "work_id": work.work_id,
         "name": Names(projection).label(work.work_id),
         "node_key": work.node_key,
-        "priority": work.priority,
+        "priority": winner.priority,
         "fairness_key": work.fairness_key,
         "basis": list(winner.basis),
         "class_pass": None if winner.class_pass is None else str(winner.class_pass),

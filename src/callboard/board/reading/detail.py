@@ -28,7 +28,7 @@ def placed_document(columns: Columns, placed: Placed) -> Document:
         "graph_id": work.graph_id,
         "node_key": work.node_key,
         "pool": work.pool,
-        "priority": work.priority,
+        "priority": placed.state.priority,
         "fairness_key": work.fairness_key,
         "column": placed.column,
         "reason": placed.reason,

@@ -79,7 +79,7 @@ def _next(columns: Columns, view: View, pool: str) -> Document:
             {
                 "name": columns.names.label(work.work_id),
                 "work_id": work.work_id,
-                "priority": work.priority,
+                "priority": winner.priority,
                 "fairness_key": work.fairness_key,
                 "basis": list(winner.basis),
             }

@@ -57,8 +57,9 @@ def receipt(view: View, request: RequestState) -> Document:
 
 
 def _changes(view: View, request: RequestState) -> Document:
-    """What a person's own change says: `{works, reason, still_running}`, or `{what, paused,
-    reason}`; nothing for other kinds. Read from the record, so that a repetition tells the truth.
+    """What a person's own change says, by its kind; nothing for other kinds.
+
+    Read from the record, so that a repetition tells the truth.
     """
     commit = view.history.commit(view.projection.commit_ids[request.id])
     ended = [one for one in commit.operations if isinstance(one, ops.WorkCancellation)]
@@ -67,10 +68,27 @@ def _changes(view: View, request: RequestState) -> Document:
         launched = _launched(view.projection)
         running = [one for one in works if one in launched]
         return {"works": works, "reason": ended[0].reason, "still_running": running}
-    for one in commit.operations:
-        if isinstance(one, ops.Control) and one.control in WHAT:
-            return {"what": WHAT[one.control], "paused": one.value, "reason": one.reason}
-    return {}
+    first = commit.operations[0]
+    if isinstance(first, ops.Control):
+        if first.control in WHAT:
+            return {"what": WHAT[first.control], "paused": first.value, "reason": first.reason}
+        return {"generation": first.value, "reason": first.reason}
+    if isinstance(first, ops.WorkPriority):
+        return {"work_id": first.work_id, "priority": first.priority, "reason": first.reason}
+    deployments = [_deployment(one) for one in commit.operations if isinstance(one, ops.Deployment)]
+    return {"deployments": deployments} if deployments else {}
+
+
+def _deployment(operation: ops.Deployment) -> Document:
+    return {
+        "pool": operation.pool,
+        "worker_profile": operation.worker_profile,
+        "from": operation.expected_ref,
+        "ref": operation.profile.ref,
+        "activated": operation.activate is not False,
+        "available": operation.available,
+        "reason": operation.reason,
+    }
 
 
 def _launched(projection: Projection) -> set[str]:

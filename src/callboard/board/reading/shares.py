@@ -140,10 +140,10 @@ def _events(projection: Projection, pool: str, now_ms: int) -> Iterator[_Event]:
     ended: set[str] = set()
 
     def change(work_id: str, by: int, granted: bool = False) -> Iterator[_Event]:
-        work = works[work_id].work
+        state = works[work_id]
         if (by > 0) != (work_id in grantable):
             (grantable.add if by > 0 else grantable.discard)(work_id)
-            yield _Event(work.priority, work.fairness_key, by, granted)
+            yield _Event(state.priority, state.work.fairness_key, by, granted)
 
     def until(ordinal: int, at: int) -> Iterator[_Event]:
         while changes and changes[0][0] < ordinal:

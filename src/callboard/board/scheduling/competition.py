@@ -37,7 +37,7 @@ class Winner:
 
     @property
     def priority(self) -> int:
-        return self.state.work.priority
+        return self.state.priority
 
     @property
     def key(self) -> str:
@@ -113,7 +113,7 @@ class Competition:
         if observations is None:
             return
         self._bound[place] = observations
-        slot = (state.work.priority, state.work.fairness_key)
+        slot = (state.priority, state.work.fairness_key)
         insort(self._gated.setdefault(slot, []), place)
 
     def next(self) -> Winner | Stop:

@@ -97,9 +97,19 @@ class Explainer:
                 found.append(Obstacle(reason, found=label))
         if state.retry_not_before > self.at:
             found.append(Obstacle("retry_delayed", until_ms=state.retry_not_before))
+        found.extend(self._route(state))
         if not found:
             found.extend(self._capacity(state))
         return found
+
+    def _route(self, state: WorkState) -> list[Obstacle]:
+        """Whether the worker can be had as the Work was promised it (§7.10)."""
+        lane = state.lane
+        route = self.projection.pool_state(state.work.pool).routes[lane.profile]
+        reason = lane.obstacle(route)
+        if reason is None:
+            return []
+        return [Obstacle(reason, found=f"{lane.profile} at {(lane.ref or route.current)[:12]}")]
 
     def _capacity(self, state: WorkState) -> list[Obstacle]:
         if self.projection.grants_paused:

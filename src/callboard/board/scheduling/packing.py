@@ -69,10 +69,14 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """The largest fair prefix, why it ended there, and the clocks it leaves."""
+    """The largest fair prefix, why it ended there, and the clocks it leaves.
+
+    `profiles` are those that the assignments' runs are to have, one each.
+    """
 
     claims: list[Claim]
     assignments: list[Assignment]
+    profiles: list[Profile]
     winners: list[Winner]
     stop: Stop
     clocks: PoolClocks
@@ -88,10 +92,12 @@ class _Group:
     size_bytes: int
     members: list[AssignedClaim] = field(default_factory=list)
 
-    def takes(self, state: WorkState) -> bool:
+    def takes(self, state: WorkState, profile: Profile) -> bool:
+        """Whether a Work that runs as `profile` may share this group's run."""
         work = state.work
         return (
             self.profile_name == work.worker_profile
+            and self.profile.ref == profile.ref
             and self.trust_domain == work.batch_trust_domain
             and len(self.members) < self.profile.max_claims
             and (self.profile.share_keys or self.key == work.fairness_key)
@@ -109,6 +115,7 @@ class _Packer:
         self._request = request
         self._competition = Competition(projection, request.pool, at, profiles=request.profiles)
         self._pool = projection.pool(request.pool)
+        self._routes = projection.pool_state(request.pool).routes
         self._limit_bytes = min(request.max_bytes, projection.policy.limits.assignment_bytes)
         self._groups: list[_Group] = []
         self._claims: list[Claim] = []
@@ -119,6 +126,7 @@ class _Packer:
         return BatchPlan(
             claims=self._claims,
             assignments=[self._assignment(group) for group in self._groups],
+            profiles=[group.profile for group in self._groups],
             winners=self._winners,
             stop=stop,
             clocks=self._competition.clocks(),
@@ -147,8 +155,9 @@ class _Packer:
 
     def _place(self, winner: Winner) -> Stop | None:
         """Put the winner into the first group that takes it, or say what is in the way."""
+        profile = self._profile(winner)
         for group in self._groups:
-            if group.takes(winner.state):
+            if group.takes(winner.state, profile):
                 member = self._member(winner, len(group.members) + 1)
                 size = len(encode_trusted(member)) + 1
                 if group.size_bytes + size <= self._limit_bytes:
@@ -159,13 +168,13 @@ class _Packer:
         unreleased = self._projection.pool_state(self._request.pool).unreleased
         if unreleased + len(self._groups) >= self._pool.native_limit:
             return Stop("capacity_blocked", "native")
-        member = self._member(winner, 1)
-        group = self._open(winner)
-        size = len(encode_trusted(member))
-        if group.size_bytes + size > self._limit_bytes:
+        group = self._open(winner, profile)
+        self._join(group, winner, self._member(winner, 1), 0)
+        group.size_bytes = len(encode_trusted(self._assignment(group)))
+        if group.size_bytes > self._limit_bytes:
+            self._claims.pop()
             return Stop("assignment_size_blocked")
         self._groups.append(group)
-        self._join(group, winner, member, size)
         return None
 
     def _member(self, winner: Winner, index: int) -> AssignedClaim:
@@ -192,18 +201,21 @@ class _Packer:
             descriptor=state.result,
         )
 
-    def _open(self, winner: Winner) -> _Group:
+    def _profile(self, winner: Winner) -> Profile:
+        """What the winner runs as: the profile of the revision its lane leads to (§7.10)."""
+        lane = winner.state.lane
+        return lane.profile_on(self._routes[lane.profile])
+
+    def _open(self, winner: Winner, profile: Profile) -> _Group:
         work = winner.state.work
-        group = _Group(
+        return _Group(
             dispatch_id=identities.dispatch_id(self._request.request_id, len(self._groups) + 1),
             profile_name=work.worker_profile,
-            profile=self._pool.profiles[work.worker_profile],
+            profile=profile,
             trust_domain=work.batch_trust_domain,
             key=work.fairness_key,
             size_bytes=0,
         )
-        group.size_bytes = len(encode_trusted(self._assignment(group)))
-        return group
 
     def _join(self, group: _Group, winner: Winner, member: AssignedClaim, size: int) -> None:
         group.members.append(member)

@@ -1,4 +1,4 @@
-"""`callboard cancel`, `pause` and `resume`: a person's own hand on the board.
+"""`callboard cancel`, `pause`, `resume`, `priority` and `rotate-credentials`: a person's own hand.
 
 What they answer is read from the record that stands, never from what was typed.
 """
@@ -27,20 +27,29 @@ _MAX_NAMED = 10
 
 @click.command()
 @click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
+@click.option("--claim", metavar="CLAIM", help="Only while this Claim holds the one node.")
 @reason_option("not_needed")
 @request_option
 @board_options
 @click.pass_context
-def cancel(context: click.Context, nodes: tuple[str, ...], reason: str, request_id: str) -> None:
+def cancel(
+    context: click.Context,
+    nodes: tuple[str, ...],
+    claim: str | None,
+    reason: str,
+    request_id: str,
+) -> None:
     """End nodes for good, all of them or none. What waits for them stays blocked.
 
     The run of a node that is under way goes on, without effect, and keeps its place until it ends.
     """
+    if claim is not None and len(nodes) > 1:
+        raise click.UsageError("--claim is for one node.")
     board = board_of(context)
     projection = board.view().with_history().projection
     found = [find_work(projection, node).work.work_id for node in nodes]
     asked = list(dict.fromkeys(found))
-    outcome = board.cancel(asked, reason=reason, request_id=request_id)
+    outcome = board.cancel(asked, reason=reason, claim_id=claim, request_id=request_id)
     document = board.receipt(outcome, request_id=request_id)
     document.setdefault("works", [])
     emit(context, document, lambda: _cancel_text(board, document, asked))
@@ -110,3 +119,63 @@ pause = _setter(
     "pause", True, "maintenance", "Pause the admission of nodes, or grants; what runs goes on."
 )
 resume = _setter("resume", False, "maintenance_over", "Resume the admission of nodes, or grants.")
+
+
+@click.command()
+@click.argument("node", metavar="NODE")
+@click.argument("number", metavar="1-5", type=click.IntRange(1, 5))
+@reason_option("deadline_moved")
+@request_option
+@board_options
+@click.pass_context
+def priority(context: click.Context, node: str, number: int, reason: str, request_id: str) -> None:
+    """Let a waiting node compete in another class, 1 being the most urgent, from now on.
+
+    Its place within the class and what it has cost stay; what it posts inherits its old priority.
+    """
+    board = board_of(context)
+    projection = board.view().with_history().projection
+    work_id = find_work(projection, node).work.work_id
+    outcome = board.prefer(work_id, number, reason=reason, request_id=request_id)
+    document = {
+        "work_id": work_id,
+        "priority": number,
+        **board.receipt(outcome, request_id=request_id),
+    }
+    name = Names(projection).label(work_id)
+    emit(context, document, lambda: _priority_text(document, name))
+
+
+def _priority_text(document: dict[str, Any], name: str) -> Iterator[Block]:
+    if document["status"] == "already_set":
+        yield f"{name}: priority {document['priority']} already"
+        return
+    stood = "this request stood already: " if document["replayed"] else ""
+    yield f"{stood}{name}: priority {document['priority']}, {document['reason']}"
+
+
+@click.command("rotate-credentials")
+@click.argument("generation", metavar="NAME")
+@reason_option("rotated")
+@request_option
+@board_options
+@click.pass_context
+def rotate_credentials(
+    context: click.Context, generation: str, reason: str, request_id: str
+) -> None:
+    """Record that credentials of the same scope were replaced, under a NAME never used before.
+
+    What was seen of issues and pull requests with the old ones no longer counts.
+    """
+    board = board_of(context)
+    outcome = board.rotate_credentials(generation, reason=reason, request_id=request_id)
+    document = {"generation": generation, **board.receipt(outcome, request_id=request_id)}
+    emit(context, document, lambda: _rotated_text(document))
+
+
+def _rotated_text(document: dict[str, Any]) -> Iterator[Block]:
+    if document["status"] == "already_set":
+        yield f"credentials: generation {document['generation']} already"
+        return
+    stood = "this request stood already: " if document["replayed"] else ""
+    yield f"{stood}credentials: generation {document['generation']}, {document['reason']}"

@@ -48,6 +48,14 @@ def _pool(help_text: str) -> Callable[[Command], Command]:
     return click.option("--pool", metavar="NAME", help=help_text)
 
 
+_only_workers = click.option(
+    "--only",
+    metavar="WORKER",
+    multiple=True,
+    help="Launch this worker only; may be given several times. What needs others waits.",
+)
+
+
 @click.command()
 @_pool("The pool that is granted from (default: the one named default, or the only one).")
 @click.option(
@@ -71,6 +79,7 @@ def _pool(help_text: str) -> Callable[[Command], Command]:
     show_default=True,
     help="The most bytes an assignment may hold.",
 )
+@_only_workers
 @request_option
 @board_options
 @click.pass_context
@@ -80,24 +89,13 @@ def dispatch(
     max_claims: int,
     max_dispatches: int,
     max_bytes: int,
+    only: tuple[str, ...],
     request_id: str,
 ) -> None:
     """Grant the next fair batch and launch its runs. Ends with 3 when nothing was granted."""
     board = board_of(context)
-    asked = DispatchNextParameters(
-        pool=board.pool_name(pool),
-        max_claims=max_claims,
-        max_dispatches=max_dispatches,
-        max_bytes=max_bytes,
-    )
-    answer = board.dispatch(
-        os.environ,
-        pool=asked.pool,
-        max_claims=max_claims,
-        max_dispatches=max_dispatches,
-        max_bytes=max_bytes,
-        request_id=request_id,
-    )
+    asked = board.batch(pool, max_claims, max_dispatches, max_bytes, only or None)
+    answer = board.dispatch(os.environ, asked, request_id=request_id)
     document = _receipt(board, request_id, asked, answer)
     emit(context, document, lambda: _receipt_text(document))
     if not isinstance(answer.outcome, Accepted):
@@ -154,6 +152,7 @@ def _limit(document: dict[str, Any]) -> str | None:
 )
 @click.option("--until-idle", is_flag=True, help="End when nothing is left that could move.")
 @click.option("--watch", is_flag=True, help="Show the board while it runs.")
+@_only_workers
 @requests_option
 @board_options
 @click.pass_context
@@ -163,6 +162,7 @@ def run(
     workers: int,
     until_idle: bool,
     watch: bool,
+    only: tuple[str, ...],
     request_id: str | None,
 ) -> None:
     """Run the board: grant, launch, verify, settle. Ctrl-C stops dispatching; runs go on.
@@ -172,6 +172,7 @@ def run(
     With --request-id R the grants are requests R.1, R.2 and so on.
     """
     board = board_of(context)
+    board.check_workers(only)
     chosen = context.ensure_object(Chosen)
     in_json = chosen.json
     if not until_idle and board.history().projection.tip is None:
@@ -201,6 +202,7 @@ def run(
             until_idle=until_idle,
             stop=stop,
             on_event=on_event,
+            only=only or None,
             request_id=request_id,
         )
     document = _ended(board, summary)

@@ -1,4 +1,4 @@
-"""`callboard policy show|check`: the installed policy, and what HEAD would install instead."""
+"""`callboard policy show|check|diff|install`: the installed policy, and HEAD's instead of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from callboard.surfaces.cli.chosen import board_of, board_options
+from callboard.board.reading.view import no_history
+from callboard.surfaces.cli.chosen import board_of, board_options, request_option
 from callboard.surfaces.cli.render import (
     Block,
+    Hint,
     Table,
+    count,
     document_text,
     emit,
     faint,
@@ -23,7 +26,7 @@ from callboard.surfaces.cli.words import key_text
 
 @click.group()
 def policy() -> None:
-    """Show the policy, or check what HEAD would install."""
+    """Show the policy, compare it with HEAD's, check that, or install it."""
 
 
 @policy.command(short_help="Show the installed policy.")
@@ -31,13 +34,33 @@ def policy() -> None:
 @click.pass_context
 def show(context: click.Context) -> None:
     """Show the installed policy, the only one that counts."""
-    view = board_of(context).view()
+    board = board_of(context)
+    view = board.view().with_history()
     document = {
         **view.stamp(),
         "policy_epoch": view.projection.policy_epoch,
         "policy": msgspec.to_builtins(view.projection.policy),
+        "workers": board.workers(),
     }
-    emit(context, document, lambda: _policy_text(document["policy"], document["policy_epoch"]))
+    emit(context, document, lambda: _installed_text(document))
+
+
+def _installed_text(document: dict[str, Any]) -> Iterator[Block]:
+    yield from _policy_text(document["policy"], document["policy_epoch"])
+    moved = [one for one in document["workers"] if one["deployed"]]
+    if moved:
+        yield ""
+        yield heading("deployed since")
+        rows = [
+            (
+                one["worker"],
+                one["pool"],
+                short(one["ref"]),
+                "" if one["available"] else "withdrawn",
+            )
+            for one in moved
+        ]
+        yield Table(("worker", "pool", "at", ""), rows)
 
 
 def _policy_text(found: dict[str, Any], epoch: Any) -> Iterator[Block]:
@@ -67,10 +90,18 @@ def _policy_text(found: dict[str, Any], epoch: Any) -> Iterator[Block]:
         )
 
 
+_from_config = click.option(
+    "--from-config",
+    is_flag=True,
+    help="HEAD's settings and recipes are meant, as they always are here.",
+)
+
+
 @policy.command(short_help="Check what HEAD would install.")
+@_from_config
 @board_options
 @click.pass_context
-def check(context: click.Context) -> None:
+def check(context: click.Context, from_config: bool) -> None:
     """Check HEAD's settings and recipes, and compare what they propose with what is installed."""
     document = board_of(context).policy_check()
     emit(context, document, lambda: _check_text(document))
@@ -94,7 +125,82 @@ def _check_text(document: dict[str, Any]) -> Iterator[Block]:
         yield Table(("where", "installed", "HEAD"), rows)
     if workers:
         yield Table(("worker", "pool", "in HEAD"), workers)
-    yield faint("what is installed counts for this board; a new branch is a new board")
+    if workers or others:
+        yield from _how_to_install(document)
+
+
+def _how_to_install(document: dict[str, Any]) -> Iterator[Block]:
+    waiting = [one for one in document["workers"] if one["standing"] in _MOVES]
+    for one in waiting:
+        held = f", and {count(one['promised'], 'open node')} would wait" if one["promised"] else ""
+        yield f"worker {one['worker']} of pool {one['pool']} {_MOVES[one['standing']]}{held}"
+    if waiting:
+        yield Hint("callboard deploy --reason CODE")
+    if document["unsettled"]:
+        yield faint("a policy is installed once everything is settled: callboard status")
+    yield Hint("callboard policy install --from-config")
+
+
+_MOVES = {
+    "deployable": "can move to HEAD",
+    "contract_differs": "has another contract in HEAD",
+    "recipe_missing": "has no recipe in HEAD",
+    "recipe_invalid": "has a faulty recipe in HEAD",
+}
+
+
+@policy.command(short_help="Compare the installed policy with HEAD's.")
+@_from_config
+@board_options
+@click.pass_context
+def diff(context: click.Context, from_config: bool) -> None:
+    """List what HEAD's settings and recipes would change of what is installed."""
+    board = board_of(context)
+    document = board.policy_check()
+    if document["installed_epoch"] is None:
+        raise no_history()
+    kept = ("tip", "evaluated_at_ms", "provenance", "installed_epoch", "revision", "differences")
+    answer = {name: document[name] for name in kept}
+    emit(context, answer, lambda: _diff_text(answer))
+
+
+def _diff_text(document: dict[str, Any]) -> Iterator[Block]:
+    if not document["differences"]:
+        yield "the installed policy is the same"
+        return
+    rows = [
+        (one["pointer"], _side(one, "installed"), _side(one, "proposed"))
+        for one in document["differences"]
+    ]
+    yield Table(("where", "installed", "HEAD"), rows)
+
+
+@policy.command(short_help="Install what HEAD proposes.")
+@_from_config
+@request_option
+@board_options
+@click.pass_context
+def install(context: click.Context, from_config: bool, request_id: str) -> None:
+    """Begin a new epoch with HEAD's settings and recipes, on a board where all is settled.
+
+    Shares start anew; what happened before stays as it is.
+    """
+    if not from_config:
+        raise click.UsageError("Say where the policy comes from: --from-config.")
+    board = board_of(context)
+    outcome = board.install_policy(request_id=request_id)
+    document = board.receipt(outcome, request_id=request_id)
+    emit(context, document, lambda: _install_text(document))
+
+
+def _install_text(document: dict[str, Any]) -> Iterator[Block]:
+    if document["status"] == "already_installed":
+        yield f"nothing new: epoch {document['policy_epoch']} has this policy"
+        return
+    stood = "this request stood already: " if document["replayed"] else ""
+    yield f"{stood}installed, epoch {document['policy_epoch']}"
+    yield f"request {document['request_id']}"
+    yield f"commit  {document['commit_id']}"
 
 
 def _by_worker(

@@ -17,7 +17,8 @@ from callboard.board.publishing.publisher import Accepted
 from callboard.board.reading.receipts import node_documents
 from callboard.surfaces.cli.chosen import board_of, board_options, request_option
 from callboard.surfaces.cli.inputs import read_input
-from callboard.surfaces.cli.render import Block, Hint, count, emit
+from callboard.surfaces.cli.render import Block, Hint, count, emit, faint
+from callboard.surfaces.cli.words import kept_back_text
 
 
 @click.command()
@@ -34,6 +35,8 @@ def submit(context: click.Context, file: str, split: bool, request_id: str) -> N
     plan = parse_plan(read_plan_text(read_input(file, limit_bytes=MAX_PLAN_BYTES, what="plan")))
     board = board_of(context)
     document = _document(board, request_id, board.submit(plan, request_id=request_id, split=split))
+    if kept := board.kept_back():
+        document["kept_back"] = kept
     emit(context, document, lambda: _text(document))
 
 
@@ -80,6 +83,8 @@ def _text(document: dict[str, Any]) -> Iterator[Block]:
     elif document["commit_id"]:
         yield f"request {document['request_id']}"
         yield f"commit  {document['commit_id']}"
+    for one in document.get("kept_back", ()):
+        yield faint(kept_back_text(one))
     yield Hint("callboard run")
 
 

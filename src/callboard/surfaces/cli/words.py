@@ -15,6 +15,8 @@ _REASONS = {
     "ready": "nothing in its way",
     "grants_paused": "grants are paused",
     "external_unavailable": "what it waits for elsewhere cannot be read",
+    "worker_unavailable": "its worker cannot be had",
+    "worker_incompatible": "its worker has another contract now",
     "external_wait": "waits for an issue or pull request",
     "observation_stale": "waits for a fresh look at an issue or pull request",
     "granted": "granted, about to start",
@@ -73,6 +75,18 @@ SHARE_HEADERS = ("key", "weight", "due", "got")
 def share_row(one: dict[str, Any]) -> tuple[str, ...]:
     """A key's turns, for a table under `SHARE_HEADERS`."""
     return key_text(one["key"]), str(one["weight"]), one["due_turns"], str(one["got_turns"])
+
+
+def kept_back_text(one: dict[str, Any]) -> str:
+    """A worker that did not follow HEAD, and what a person may do about it."""
+    if one["standing"] == "needs_policy":
+        changes = ", ".join(one["changes"])
+        return f"worker {one['worker']} stays as it is: HEAD's {changes} needs a new policy"
+    held = count(one["promised"], "open node")
+    return (
+        f"worker {one['worker']} stays as it is: HEAD has another contract, and {held} would wait; "
+        "callboard deploy moves it"
+    )
 
 
 def basis_text(basis: list[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from callboard.board.projection.entities import WorkState
+from callboard.board.projection.routes import Lane
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import Context
 from callboard.board.projection.transitions.entitlement import check_work
@@ -50,14 +51,14 @@ def admit(projection: Projection, context: Context, works: list[tuple[int, Work]
             "resume it: callboard resume admission --reason CODE",
         )
     new = {work.work_id: work for _index, work in fresh}
-    payload_bytes: dict[str, int] = {}
+    judged: dict[str, tuple[Lane, int]] = {}
     for work in new.values():
-        check_work(projection, context.commit.actor, work)
-        payload_bytes[work.work_id] = _measure(projection, work)
+        lane = check_work(projection, context.commit.actor, work)
+        judged[work.work_id] = (lane, _measure(projection, work))
     check_references(projection, new)
     refuse_cycle(new)
     for index, work in fresh:
-        _enter(projection, work, context.place(index), payload_bytes[work.work_id])
+        _enter(projection, work, context.place(index), *judged[work.work_id])
     _check_pending(projection, fresh)
     return len(fresh)
 
@@ -122,7 +123,7 @@ def _measure(projection: Projection, work: Work) -> int:
     return size
 
 
-def _enter(projection: Projection, work: Work, place: int, payload_bytes: int) -> None:
+def _enter(projection: Projection, work: Work, place: int, lane: Lane, payload_bytes: int) -> None:
     gates = work.gates
     count_in_graph(projection, work, gates)
     _check_assignment(projection, work)
@@ -131,6 +132,8 @@ def _enter(projection: Projection, work: Work, place: int, payload_bytes: int) -
         WorkState(
             work=work,
             place=place,
+            lane=lane,
+            priority=work.priority,
             payload_bytes=payload_bytes,
             gates=gates,
             blocked=sum(one is None or one.barrier != "verified" for one in known),

@@ -8,32 +8,38 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from callboard.board.projection.routes import Lane, Route, admitted
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_of
 from callboard.board.projection.transitions.evidence import ALL_SOURCES, check_evidence
 from callboard.board.protocol.operations import Actor, Work
-from callboard.board.protocol.policy import Pool, Profile
+from callboard.board.protocol.policy import Pool
 from callboard.board.protocol.rules import work_faults
 from callboard.board.protocol.validate import refuse
 from callboard.errors import CallboardError
 
+_MAX_LISTED = 5
 _REMEDY_KINDS = frozenset({"delivery", "reconciliation"})
 
 
-def check_work(projection: Projection, actor: Actor, work: Work) -> None:
-    """Judge the fields, profile, rights, gates and lineage of one new Work of `actor`."""
+def check_work(projection: Projection, actor: Actor, work: Work) -> Lane:
+    """Judge the fields, profile, rights, gates and lineage of one new Work of `actor`.
+
+    Answers the lane that it is promised, frozen from now on (§7.10).
+    """
     faults = work_faults(work)
     if faults:
         raise refuse("work_invalid", f"node {work.node_key!r}", faults, "correct the node")
     pool = projection.pool(work.pool)
-    profile = pool.profiles.get(work.worker_profile)
-    if profile is None:
+    route = projection.pool_state(work.pool).routes.get(work.worker_profile)
+    if route is None:
         raise CallboardError(
             "profile_unknown",
             f"pool {work.pool!r} has no worker profile {work.worker_profile!r}",
             "profiles: " + ", ".join(sorted(pool.profiles)),
             {"node_key": work.node_key},
         )
+    profile = route.head.profile
     if work.batch_trust_domain != profile.trust_domain:
         raise CallboardError(
             "trust_domain_mismatch",
@@ -41,26 +47,37 @@ def check_work(projection: Projection, actor: Actor, work: Work) -> None:
             f"{profile.trust_domain!r}",
             "the policy resolves the trust domain; leave it out",
         )
-    _check_route(work, profile)
+    lane = _lane(work, route)
     _check_entitlement(projection, actor, work)
     _check_gates(pool, work)
     _check_replacement(projection, work)
+    return lane
 
 
-def _check_route(work: Work, profile: Profile) -> None:
-    """A pin or a stated contract must be what the profile has approved (§7.10)."""
-    for name, approved in (
-        ("execution_ref", profile.ref),
-        ("logical_contract", profile.logical_contract),
-    ):
-        stated = getattr(work, name)
-        if stated is not UNSET and stated != approved:
-            raise CallboardError(
-                "profile_mismatch",
-                f"node {work.node_key!r} states {name} {stated}, its profile has {approved!r}",
-                "leave it out, or use the approved value",
-                {"node_key": work.node_key},
-            )
+def _lane(work: Work, route: Route) -> Lane:
+    """A pin must name a registered revision, a stated contract be that revision's (§7.10)."""
+    pin = None if work.execution_ref is UNSET else work.execution_ref
+    revision = route.head if pin is None else route.revisions.get(pin)
+    if revision is None:
+        raise _mismatch(work, "execution_ref", pin, "the revisions " + _listed(route))
+    stated = work.logical_contract
+    if stated is not UNSET and stated != revision.contract:
+        raise _mismatch(work, "logical_contract", stated, revision.contract or "none")
+    return admitted(work.worker_profile, revision, pin)
+
+
+def _listed(route: Route) -> str:
+    refs = [route.current, *(ref for ref in sorted(route.revisions) if ref != route.current)]
+    return ", ".join(refs[:_MAX_LISTED]) + (" and more" if len(refs) > _MAX_LISTED else "")
+
+
+def _mismatch(work: Work, name: str, stated: object, approved: str) -> CallboardError:
+    return CallboardError(
+        "profile_mismatch",
+        f"node {work.node_key!r} states {name} {stated}, its profile has {approved}",
+        "leave it out, or use the approved value",
+        {"node_key": work.node_key},
+    )
 
 
 def _check_entitlement(projection: Projection, actor: Actor, work: Work) -> None:

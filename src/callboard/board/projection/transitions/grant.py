@@ -13,6 +13,7 @@ from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import Context, work_of
 from callboard.board.protocol.commit import Assignment
 from callboard.board.protocol.operations import Claim
+from callboard.board.protocol.policy import Profile
 
 
 def apply_grant(
@@ -20,12 +21,15 @@ def apply_grant(
     context: Context,
     claims: list[Claim],
     assignments: list[Assignment],
+    profiles: list[Profile],
     clocks: PoolClocks,
 ) -> None:
-    """Take in the Claims of one dispatch_next commit with their assignments and clocks."""
+    """Take in the Claims of one dispatch_next commit with their assignments and clocks.
+
+    `profiles` are those that the assignments' dispatches keep, whatever is deployed later.
+    """
     commit = context.commit
-    for assignment in assignments:
-        profile = projection.pool(assignment.pool).profiles[assignment.worker_profile]
+    for assignment, profile in zip(assignments, profiles, strict=True):
         projection.add_dispatch(
             DispatchState(
                 assignment=assignment,

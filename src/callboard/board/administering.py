@@ -1,0 +1,200 @@
+"""The part of the façade by which a person changes what a board does, not what is posted to it.
+
+Ending Work, pausing, priorities, deployments, credentials and the policy. It asks; the board
+decides, and every answer is read from the record that stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from callboard.board.execution.checkout import POST, next_step
+from callboard.board.execution.site import Site
+from callboard.board.ledger.history import History
+from callboard.board.protocol.policy import PolicyDocument
+from callboard.board.protocol.scalars import ReasonCode
+from callboard.board.protocol.validate import faults_of, refuse, show
+from callboard.board.publishing import administration, deployment
+from callboard.board.publishing.intents import Nothing
+from callboard.board.publishing.names import name_faults
+from callboard.board.publishing.proposal import Proposal
+from callboard.board.publishing.publisher import Accepted
+from callboard.board.publishing.request_ids import checked_request_id
+from callboard.board.reading.pauses import CONTROLS, Pause
+from callboard.board.storage.revisions import commit_named
+from callboard.errors import CallboardError
+
+MIN_ABBREVIATION = 7
+"""The fewest digits of a commit id that may stand for one of the workers' revisions."""
+
+
+class Administration:
+    """What a person may do to the board of `site`."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def history(self) -> History:
+        """The validated history at the present tip."""
+        return self.site.publisher.refresh()
+
+    def propose_policy(self) -> PolicyDocument:
+        """The policy that HEAD's settings and recipes would install; see `Proposal.policy`."""
+        return self._policy_of(self._head())
+
+    def _policy_of(self, proposal: Proposal) -> PolicyDocument:
+        try:
+            return proposal.policy(self.site.name)
+        except CallboardError as error:
+            if error.code == "worker_missing" and (step := self.next_step()) != POST:
+                error.hint = step
+            raise
+
+    def _head(self) -> Proposal:
+        commit = self.site.repository.head_commit()
+        if commit is None:
+            raise CallboardError(
+                "head_unborn",
+                "the repository has no commit yet, so no worker recipe can be pinned",
+                self.next_step(),
+            )
+        return Proposal(self.site.repository, commit)
+
+    def next_step(self) -> str:
+        """What to type before a first plan can be posted, or to post it."""
+        return next_step(self.site.repository)
+
+    # --- a person's acts ----------------------------------------------------------------------
+
+    def cancel(
+        self,
+        work_ids: list[str],
+        *,
+        reason: str,
+        claim_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Accepted | Nothing:
+        """End Work for good, with `claim_id` only while that Claim holds it.
+
+        Its successors stay blocked until they are cancelled too.
+        """
+        identity = self._begin(request_id)
+        _check_reason(reason)
+        actor = self.site.actor("producer")
+        return self.site.publisher.publish(
+            administration.cancel_work(identity, work_ids, reason, actor, claim_id=claim_id)
+        )
+
+    def set_paused(
+        self, what: Pause, paused: bool, *, reason: str, request_id: str | None = None
+    ) -> Accepted | Nothing:
+        """Pause or resume the admission of Work or the granting of Claims."""
+        identity = self._begin(request_id)
+        _check_reason(reason)
+        actor = self.site.actor("administrator")
+        return self.site.publisher.publish(
+            administration.control(identity, CONTROLS[what], paused, reason, actor)
+        )
+
+    def rotate_credentials(
+        self, generation: str, *, reason: str, request_id: str | None = None
+    ) -> Accepted | Nothing:
+        """Record a new generation of credentials of the same scope; older observations of gates
+        no longer count (§7.10)."""
+        identity = self._begin(request_id)
+        _check_reason(reason)
+        faults = name_faults(generation, "/generation")
+        if faults:
+            raise refuse("generation_invalid", "generation", faults, "give a plain name")
+        actor = self.site.actor("administrator")
+        return self.site.publisher.publish(
+            administration.control(identity, "credential_generation", generation, reason, actor)
+        )
+
+    def prefer(
+        self, work_id: str, priority: int, *, reason: str, request_id: str | None = None
+    ) -> Accepted | Nothing:
+        """Let waiting Work compete in class `priority`, 1 to 5, from the next grant on (§7.6)."""
+        identity = self._begin(request_id)
+        _check_reason(reason)
+        actor = self.site.actor("administrator")
+        return self.site.publisher.publish(
+            administration.prefer(identity, work_id, priority, reason, actor)
+        )
+
+    def deploy(
+        self,
+        workers: Collection[str] | None,
+        *,
+        revision: str | None = None,
+        reason: str,
+        request_id: str | None = None,
+    ) -> Accepted | Nothing:
+        """Let the named workers, or all, run at a commit from now on: HEAD's where none is given.
+
+        Raises `revision_unknown`, `worker_unavailable`, `deployment_boundary` or
+        `profile_unknown`.
+        """
+        identity = self._begin(request_id)
+        _check_reason(reason)
+        proposal = self._head()
+        if revision is not None:
+            commit = self._revision(revision)
+            proposal = Proposal(self.site.repository, commit)
+        actor = self.site.actor("administrator")
+        return self.site.publisher.publish(
+            deployment.deploy(identity, actor, proposal, workers, reason)
+        )
+
+    def set_available(
+        self,
+        workers: Collection[str],
+        available: bool,
+        *,
+        revision: str | None = None,
+        reason: str,
+        request_id: str | None = None,
+    ) -> Accepted | Nothing:
+        """Withdraw or restore the named workers at a revision, the current one where none is
+        given, without moving them."""
+        identity = self._begin(request_id)
+        _check_reason(reason)
+        commit = None if revision is None else self._revision(revision)
+        actor = self.site.actor("administrator")
+        return self.site.publisher.publish(
+            deployment.set_available(identity, actor, workers, commit, available, reason)
+        )
+
+    def _revision(self, text: str) -> str:
+        """The commit meant: one of the workers' own revisions, or one of the repository."""
+        pools = self.history().projection.pools.values()
+        routes = [route for pool in pools for route in pool.routes.values()]
+        known = {ref for route in routes for ref in route.revisions if ref.startswith(text)}
+        if len(text) >= MIN_ABBREVIATION and len(known) == 1:
+            return known.pop()
+        return commit_named(self.site.repository, text)
+
+    def install_policy(self, *, request_id: str | None = None) -> Accepted | Nothing:
+        """Begin a new epoch with what HEAD's settings and recipes propose (§7.10).
+
+        Raises `policy_not_quiescent` with at most 20 names of what is not settled.
+        """
+        identity = self._begin(request_id)
+        actor = self.site.actor("administrator")
+        return self.site.publisher.publish(
+            administration.install(identity, self.propose_policy(), actor)
+        )
+
+    def _begin(self, request_id: str | None) -> str:
+        """Where every change begins: whether it may write here, and the id it goes by."""
+        self.site.store.check_writable()
+        return checked_request_id(request_id)
+
+
+def _check_reason(reason: str) -> None:
+    if faults_of(ReasonCode, reason):
+        raise CallboardError(
+            "reason_invalid",
+            f"{show(reason)} is no reason code",
+            "1 to 128 letters, digits, '_', '.', ':' and '-', such as not_needed",
+        )
