@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from callboard.errors import CallboardError
 from tests.fuzz import mutators
+from tests.golden.stories import STORIES
 from tests.model.history import random_history
 
 FOLDER = Path(__file__).resolve().parent / "corpus"
@@ -31,7 +35,15 @@ def ledgers() -> tuple[bytes, ...]:
         history = random_history(seed, 3 + seed // 2)
         made.append(b"".join(mutators.canonical_line(commit) for commit in history))
     small = [path for path in sorted(GOLDEN.glob("*.jsonl")) if path.stat().st_size < GOLDEN_BYTES]
-    return (*made, *(path.read_bytes() for path in small))
+    return (*made, *(path.read_bytes() for path in small), *unrecorded())
+
+
+def unrecorded() -> Iterator[bytes]:
+    """Stories that the engine can tell and that are not on file, like those of a new kind."""
+    for name, story in STORIES.items():
+        if not (GOLDEN / f"{name}.jsonl").exists():
+            with contextlib.suppress(CallboardError):
+                yield story()
 
 
 @cache
