@@ -31,9 +31,14 @@ SCALARS: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 16, 17, 64, 65, 256, 257, 4096, 4097, 2**53 - 1,
     2**53, -(2**53), 1.0, 0.5, "", "a", "1", "01", "h1", "root", "é", "\x00", "\x7f", "a\n",
     "\u2028", "\ud800",
-    "x" * 257, "é" * 129, "0" * 64, "a" * 40, "f" * 64, "work", "issue", "completed", "cancelled",
-    "administrator", "worker", "projector", "aw", "Checkpoint", "Deployment", {}, [], [[]], {"": 0},
+    "x" * 257, "y" * 70_000, "é" * 129, "0" * 64, "a" * 40, "f" * 64, "work", "issue",
+    "completed", "cancelled", "administrator", "worker", "projector", "aw", "Checkpoint",
+    "Deployment", {}, [], [[]], {"": 0},
     {"kind": "none"}, {"kind": "Work"},
+]  # fmt: skip
+KEYS = [
+    "claim_id", "run_id", "run_attempt", "trace", "extra", "kind", "", "k\n\x1b[2J", "k" * 70_000,
+    "\u202e", "~/", "é" * 200,
 ]  # fmt: skip
 MAX_BYTES = 400_000
 
@@ -171,9 +176,7 @@ def changed(document: Document, donor: Document, rng: random.Random) -> None:
     elif kind == 1:
         del node[key]
     elif kind == 2 and isinstance(node, dict):
-        node[rng.choice(["claim_id", "run_id", "run_attempt", "trace", "extra", "kind", ""])] = (
-            rng.choice(SCALARS)
-        )
+        node[rng.choice(KEYS)] = rng.choice(SCALARS)
     elif kind == 3:
         other, place = rng.choice(found)
         node[key], other[place] = copy.deepcopy(other[place]), copy.deepcopy(node[key])

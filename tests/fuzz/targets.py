@@ -28,6 +28,9 @@ SECONDS, SECONDS_A_BYTE = 2.0, 20e-6
 MEMORY_BYTES, MEMORY_A_BYTE = 64 * 1024 * 1024, 400
 """How far one input may raise the peak of memory: a floor, and so many bytes for each byte."""
 MAX_CUTS = 4
+CONTROL = re.compile("[\x00-\x1f\x7f]")
+LONGEST_MESSAGE = 2_000
+LARGEST_REFUSAL_BYTES = 64 * 1024
 
 Reader = Callable[[bytes], Any]
 
@@ -170,9 +173,11 @@ def outcome(name: str, reader: Reader, data: bytes) -> Outcome:
     for code in (error.code, cause):
         if code not in listed_codes():
             raise Finding("code", f"{name} refused with {code}, which errors.md does not list")
-    if not error.message or "\n" in error.message:
-        raise Finding("message", f"{name}: {error.code} has the message {error.message!r}")
-    guarded("the refusal's document", lambda: canonical.encode(error.document()))
+    if not error.message or CONTROL.search(error.message) or len(error.message) > LONGEST_MESSAGE:
+        raise Finding("message", f"{name}: {error.code} has the message {error.message[:500]!r}")
+    document = guarded("the refusal's document", lambda: canonical.encode(error.document()))
+    if len(document) > LARGEST_REFUSAL_BYTES:
+        raise Finding("message", f"{name}: {error.code} is a document of {len(document)} bytes")
     details = error.details
     return Outcome("refused", (error.code, cause, details.get("line"), details.get("byte")))
 

@@ -2,7 +2,7 @@
 
 from .canon import Doc, Refused, same, size, work_identity
 from .lifecycle import check_evidence, dispatch_of_work
-from .tables import gates_of, graph_size, predecessors_of
+from .tables import claims_of, gates_of, graph_size, predecessors_of
 
 # For an assignment that is not made yet: the longest id a request may have, and a commit's own.
 LONGEST = "x" * 256
@@ -74,11 +74,24 @@ def check_alone(tables: Doc, actor: Doc, op: Doc) -> None:
         raise Refused("fairness_key_unknown", op["fairness_key"])
     if "authorization" not in policy:
         check_producer(policy, actor, op)
+    if actor["role"] == "worker":
+        check_child(tables, actor, op)
     check_worker(pool, op)
     check_size(policy, op)
     for edge in gates_of(op):
         if edge["resource"]["repository"] not in pool["allowed_repositories"]:
             raise Refused("resource_not_allowed", edge["resource"]["repository"])
+
+
+def check_child(tables: Doc, actor: Doc, op: Doc) -> None:
+    """What a worker submits stays in its Work's pool and account, and in no better class."""
+    for claim in claims_of(tables, actor["dispatch_id"]):
+        if claim["handle"] == actor["claim_handle"]:
+            parent = tables["works"][claim["work_id"]]
+            if (op["pool"], op["fairness_key"]) != (parent["pool"], parent["fairness_key"]):
+                raise Refused("inheritance_violated", "another pool or key")
+            if op["priority"] < parent["priority"]:
+                raise Refused("inheritance_violated", "a better class than its parent's")
 
 
 def check_worker(pool: Doc, op: Doc) -> None:
