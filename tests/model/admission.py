@@ -2,6 +2,7 @@
 
 from .canon import Doc, Refused, same, size, work_identity
 from .lifecycle import check_evidence, dispatch_of_work
+from .routes import check_route
 from .tables import claims_of, gates_of, graph_size, predecessors_of
 
 # For an assignment that is not made yet: the longest id a request may have, and a commit's own.
@@ -72,39 +73,28 @@ def check_alone(tables: Doc, actor: Doc, op: Doc) -> None:
         raise Refused("pool_unknown", op["pool"])
     if op["fairness_key"] not in policy["accounting_weights"]:
         raise Refused("fairness_key_unknown", op["fairness_key"])
+    if actor["role"] == "worker":
+        check_inheritance(tables, actor, op)
     if "authorization" not in policy:
         check_producer(policy, actor, op)
-    if actor["role"] == "worker":
-        check_child(tables, actor, op)
-    check_worker(pool, op)
+    check_route(tables, op)
     check_size(policy, op)
     for edge in gates_of(op):
         if edge["resource"]["repository"] not in pool["allowed_repositories"]:
             raise Refused("resource_not_allowed", edge["resource"]["repository"])
 
 
-def check_child(tables: Doc, actor: Doc, op: Doc) -> None:
-    """What a worker submits stays in its Work's pool and account, and in no better class."""
+def check_inheritance(tables: Doc, actor: Doc, op: Doc) -> None:
+    """What a worker submits has its member's pool and key, and no better class than was admitted.
+
+    An administrator's later override of the member is no heritage.
+    """
     for claim in claims_of(tables, actor["dispatch_id"]):
         if claim["handle"] == actor["claim_handle"]:
             parent = tables["works"][claim["work_id"]]
-            if (op["pool"], op["fairness_key"]) != (parent["pool"], parent["fairness_key"]):
-                raise Refused("inheritance_violated", "another pool or key")
-            if op["priority"] < parent["priority"]:
-                raise Refused("inheritance_violated", "a better class than its parent's")
-
-
-def check_worker(pool: Doc, op: Doc) -> None:
-    """The profile a Work names, with its trust domain, revision and contract."""
-    profile = pool["profiles"].get(op["worker_profile"])
-    if profile is None:
-        raise Refused("profile_unknown", op["worker_profile"])
-    if op["batch_trust_domain"] != profile["trust_domain"]:
-        raise Refused("trust_domain_mismatch", op["batch_trust_domain"])
-    if op.get("execution_ref", profile["ref"]) != profile["ref"]:
-        raise Refused("profile_mismatch", "the pin is no approved revision")
-    if "logical_contract" in op and op["logical_contract"] != profile.get("logical_contract"):
-        raise Refused("profile_mismatch", "another contract")
+            scope = (op["pool"], op["fairness_key"]) == (parent["pool"], parent["fairness_key"])
+            if not scope or op["priority"] < parent["priority"]:
+                raise Refused("inheritance_violated", op["work_id"])
 
 
 def check_size(policy: Doc, op: Doc) -> None:

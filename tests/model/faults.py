@@ -57,6 +57,26 @@ def on_operation(
     return keep
 
 
+def on_actor(
+    request: str,
+    note: str,
+    code: str | None = None,
+    where: Callable[[Doc, Board], bool] = lambda commit, board: True,
+) -> Callable[[Callable[[Doc], object]], None]:
+    """A fault in who makes a kind of request; `where` says for which of them it is one."""
+
+    def keep(spoil: Callable[[Doc], object]) -> None:
+        def make(commit: Doc, board: Board, rng: random.Random) -> Doc | None:
+            if commit["request"]["kind"] != request or not where(commit, board):
+                return None
+            spoil(commit["actor"])
+            return reseal(commit)
+
+        FAULTS.append(Fault(f"{request}: {note}", make, code, True))
+
+    return keep
+
+
 # The envelope
 
 
@@ -120,13 +140,14 @@ def _(commit: Doc, board: Board, rng: random.Random) -> Doc | None:
 
 @fault("a role that may not ask this")
 def _(commit: Doc, board: Board, rng: random.Random) -> Doc | None:
-    commit["actor"] = person("projector", "1")
+    role = "reconciler" if commit["actor"]["role"] == "projector" else "projector"
+    commit["actor"] = person(role, "1")
     return reseal(commit)
 
 
 @fault("a producer that asks for more than Work")
 def _(commit: Doc, board: Board, rng: random.Random) -> Doc | None:
-    if commit["request"]["kind"] in ("submit", "cancel_work"):
+    if commit["request"]["kind"] in ("submit", "cancel_work", "deployment"):
         return None
     commit["actor"] = person("producer", "101")
     return reseal(commit)

@@ -306,9 +306,12 @@ def _(op: Doc, board: Board) -> None:
     op["work_id"] = "0" * 64
 
 
-@on_operation("WorkCancellation", "another owner than it fences")
-def _(op: Doc, board: Board) -> None:
-    op["claim_id"] = "c_none"
+@fault("WorkCancellation: another owner than it fences", "claim_mismatch")
+def _(commit: Doc, board: Board, rng: random.Random) -> Doc | None:
+    if commit["request"]["kind"] != "cancel_work":
+        return None
+    commit["operations"][0]["claim_id"] = "c_none"
+    return with_operations(commit, commit["operations"])
 
 
 @fault("WorkCancellation: of completed Work")

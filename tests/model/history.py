@@ -5,11 +5,13 @@ for is dropped; any other refusal of a commit made here is a fault of the model 
 """
 
 import random
+from collections.abc import Set
 
+from . import faults_of_mirrors, faults_of_operators
 from .canon import Doc, Refused, gate_identity
+from .evolving import Evolving
 from .model import Board
 from .mutations import Mutation, mutations
-from .proposing import Proposing
 from .tables import gates_of
 from .writing import (
     OTHER_REPOSITORY,
@@ -25,6 +27,17 @@ from .writing import (
 
 __all__ = ["Mutation", "mutations", "random_history"]
 
+# The catalogues fill the list of faults while they are imported.
+CATALOGUES = (faults_of_operators, faults_of_mirrors)
+
+# What a history may do beside the life of Work: the kind of request, how often, and the deed.
+STEERING = (
+    ("deployment", 4, "deploy"),
+    ("priority", 3, "reprioritise"),
+    ("issue_link", 3, "link"),
+    ("issue_comment", 3, "comment"),
+)
+
 # The refusals that mean "no room" or "not now".
 NO_ROOM = (
     "ledger_limit",
@@ -36,9 +49,12 @@ NO_ROOM = (
 )
 
 
-def random_history(seed: int, steps: int = 60) -> list[Doc]:
-    """About `steps` commits, each accepted by the model after the ones before it."""
-    story = Story(random.Random(seed))
+def random_history(seed: int, steps: int = 60, without: Set[str] = frozenset()) -> list[Doc]:
+    """About `steps` commits, each accepted by the model after the ones before it.
+
+    Requests of the kinds in `without` are left out.
+    """
+    story = Story(random.Random(seed), without)
     story.begin()
     for _ in range(steps * 8):
         if len(story.commits) >= steps:
@@ -47,11 +63,12 @@ def random_history(seed: int, steps: int = 60) -> list[Doc]:
     return story.commits
 
 
-class Story(Proposing):
+class Story(Evolving):
     """The writer: what it does next is a matter of chance and of what the board holds."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, without: Set[str]) -> None:
         self.rng = rng
+        self.without = without
         self.board = Board()
         self.commits: list[Doc] = []
         self.now = 1_700_000_000_000
@@ -175,6 +192,9 @@ class Story(Proposing):
                 (3, self.observe),
                 (12, self.worker_asks),
             ]
+        for kind, often, deed in STEERING:
+            if kind not in self.without:
+                actions.append((often, getattr(self, deed)))
         weights = [weight for weight, _ in actions]
         rng.choices([action for _, action in actions], weights)[0]()
 
@@ -272,7 +292,7 @@ class Story(Proposing):
         at = self.moment()
         graph, label, account = node["graph_id"], node["pool"], node["fairness_key"]
         child = self.node(graph, self.name("w"), label, account, at, [node])
-        child["priority"] = node["priority"]
+        child["priority"] = self.rng.choice([node["priority"], node["priority"], 5])
         return self.publish("submit", actor, [child], at, {"nodes": [child]})
 
     # Operator

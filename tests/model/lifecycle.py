@@ -44,7 +44,7 @@ def check_evidence(tables: Doc, proof: Doc, dispatch: Doc, kinds: tuple[str, ...
     if proof["source"] == "host_api" and on_github(profile):
         raise Refused("evidence_invalid", "no such host here")
     if size(proof) > tables["policy"]["limits"]["evidence_bytes"]:
-        raise Refused("evidence_invalid", "too large")
+        raise Refused("evidence_limit", "too large")
     expected = {
         "repository": tables["repository"],
         "workflow": profile["workflow"],
@@ -304,7 +304,7 @@ def apply_observation(tables: Doc, op: Doc) -> None:
     if op["credential_generation"] != tables["credential_generation"]:
         raise Refused("credential_generation", op["credential_generation"])
     if size(op) > tables["policy"]["limits"]["evidence_bytes"]:
-        raise Refused("evidence_invalid", "too large")
+        raise Refused("evidence_limit", "too large")
     if op["state"] == "ready" and not proven(op):
         raise Refused("evidence_invalid", "ready without proof")
     tables["observation_writes"] += 1

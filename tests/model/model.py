@@ -19,7 +19,9 @@ Ledger and envelope
 Policy and Work
 - `allowed_repositories` binds gates. A fairness key must be among the weights.
 - Without `aw`, whoever submits needs a producer entry, whatever the role.
-- `batch_trust_domain` equals the profile's; a pin or contract on a Work equals the profile's.
+- `batch_trust_domain` equals the profile's. A pin names a revision registered under this Policy; a
+  contract equals that of the pinned revision, or of the current one without a pin.
+- What a worker submits has its member's pool and key and no better class than the admitted one.
 - `effect_scope` and `credential_scope` are identities; their values are not judged.
 - A submission may repeat nodes that exist, field for field; their position stays. Even one of
   only known nodes is read without complaint, also while admission is paused.
@@ -37,10 +39,22 @@ Planning
 - New group: dispatch budget, native limit, size, in this order. Before each winner: claim budget,
   then operation budget, which counts the Observations of the same commit.
 - Byte limits never shorten a prefix; they refuse the commit.
-- `explain_work` asks, in order: ownership, worker, failed ancestors (cancelled before delivery),
-  unresolved edges in edge order, gates in edge order, retry delay, capacity. A gate never seen or
+- `explain_work` asks, in order: ownership, failed ancestors (cancelled before delivery),
+  unresolved edges in edge order, gates in edge order, retry delay, worker (unavailable before
+  incompatible), capacity. A gate never seen or
   seen as unknown is `external_unavailable`, one waiting or failed `external_wait`; a ready one
   of old age or of an old credential generation is `observation_stale`.
+
+Workers, priorities, mirrors
+- A Deployment is judged in this order: pool, name, expectations, boundary, a known revision with
+  another profile, an unknown one that shall not become current. One that changes nothing is read.
+- Whoever has the role may deploy, for any pool. A caller's `worker_profiles` are asked for first.
+- A priority set again to what it is changes nothing and is read. It outlives the Work's Claims and
+  stays on record when the Work ends.
+- An empty list of projectors is none. "The same again" means the same record, field for field;
+  by whom and in which commit does not count, the first one stays on record.
+- A link to another resource than the Work's `backing_issue`, which counts whole, is a link
+  conflict. Claims may have ended; comments are judged by the repository of the Work's link.
 
 Lifecycle
 - Steps of a group: reserved, started, then bound, uncertain, unresolved or rejected;
@@ -59,9 +73,12 @@ Lifecycle
 State document
 - `result` is the descriptor; `requests[].claims` are claim ids; `stats.claims` counts all Claims;
   `last_at` is the last commit's; `reason` of a group stays until another one replaces it.
+- Work is unsettled while available, claimed, or completed with delivery open; what it froze at
+  admission is shown as long, each of the two fields by itself.
 - Observation writes are never reset; generations start with `initial` seen.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from .admission import admit_all
@@ -87,10 +104,13 @@ from .lifecycle import (
     apply_work_cancellation,
     find,
 )
+from .mirrors import apply_issue_comment, apply_issue_link
 from .planning import open_in_pool, plan_batch, why
 from .policies import check_policy
+from .priorities import apply_work_priority
 from .records import commit as commit_shape
 from .requests import check_request
+from .routes import apply_deployment, routes_of
 from .tables import copied, document, empty
 
 __all__ = ["Board", "Refused"]
@@ -220,29 +240,24 @@ def apply_operations(tables: Doc, commit: Doc) -> Doc:
 
 def apply_one(tables: Doc, commit: Doc, op: Doc) -> None:
     """One operation other than Work and Claim."""
-    kind, commit_id, at = op["kind"], commit["id"], commit["at"]
-    if kind == "Policy":
-        apply_policy(tables, op)
-    elif kind == "Observation":
-        apply_observation(tables, op)
-    elif kind == "Completion":
-        apply_completion(tables, commit_id, at, op)
-    elif kind == "ClaimCancellation":
-        apply_claim_cancellation(tables, commit_id, at, op, commit["operations"])
-    elif kind == "WorkCancellation":
-        apply_work_cancellation(tables, commit_id, op)
-    elif kind == "Dispatch":
-        apply_dispatch(tables, commit["actor"], op)
-    elif kind == "Release":
-        apply_release(tables, op)
-    elif kind == "Result":
-        apply_result(tables, commit_id, op)
-    elif kind == "DeliveryFailure":
-        apply_delivery_failure(tables, at, op)
-    elif kind == "Control":
-        apply_control(tables, op)
-    else:
-        raise AssertionError(kind)
+    name, at, actor, beside = commit["id"], commit["at"], commit["actor"], commit["operations"]
+    readings: dict[str, Callable[[], None]] = {
+        "Policy": lambda: apply_policy(tables, op),
+        "Observation": lambda: apply_observation(tables, op),
+        "Completion": lambda: apply_completion(tables, name, at, op),
+        "ClaimCancellation": lambda: apply_claim_cancellation(tables, name, at, op, beside),
+        "WorkCancellation": lambda: apply_work_cancellation(tables, name, op),
+        "Dispatch": lambda: apply_dispatch(tables, actor, op),
+        "Release": lambda: apply_release(tables, op),
+        "Result": lambda: apply_result(tables, name, op),
+        "DeliveryFailure": lambda: apply_delivery_failure(tables, at, op),
+        "Control": lambda: apply_control(tables, op),
+        "Deployment": lambda: apply_deployment(tables, op),
+        "WorkPriority": lambda: apply_work_priority(tables, op),
+        "IssueLink": lambda: apply_issue_link(tables, actor, name, op),
+        "IssueComment": lambda: apply_issue_comment(tables, actor, name, op),
+    }
+    readings[op["kind"]]()
 
 
 def apply_policy(tables: Doc, op: Doc) -> None:
@@ -260,6 +275,7 @@ def apply_policy(tables: Doc, op: Doc) -> None:
     tables["policy_epoch"] = op["epoch"]
     tables["seen_epochs"][op["epoch"]] = True
     tables["clocks"] = {}
+    tables["routes"] = routes_of(op["policy"])
 
 
 def check_exhausted(tables: Doc, operations: list[Doc]) -> None:

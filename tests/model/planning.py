@@ -8,6 +8,8 @@ from typing import Any
 
 from .canon import Doc, gate_identity, size, text_digest
 from .clocks import by_bytes, by_number, fresh_clock, pick
+from .priorities import effective
+from .routes import blocked_worker, execution
 from .tables import copied, gates_of, predecessors_of
 
 
@@ -79,35 +81,18 @@ def blocked_gate(tables: Doc, work: Doc, at: int) -> str | None:
     return None
 
 
-def blocked_worker(tables: Doc, work: Doc, profiles: list[str] | None) -> str | None:
-    """Why no worker may execute this Work."""
-    known = tables["policy"]["pools"][work["pool"]]["profiles"]
-    if work["worker_profile"] not in known:
-        return "worker_unavailable"
-    if profiles is not None and work["worker_profile"] not in profiles:
-        return "worker_unavailable"
-    profile = known[work["worker_profile"]]
-    contract = profile.get("logical_contract")
-    if work.get("logical_contract", contract) != contract:
-        return "worker_incompatible"
-    if work.get("execution_ref", profile["ref"]) != profile["ref"]:
-        return "worker_incompatible"
-    return None
-
-
 def why(tables: Doc, work: Doc, at: int, held: list[Doc], profiles: list[str] | None) -> str:
     """The first thing that keeps a Work from being served, or `eligible`."""
     if work["state"] != "available":
         return "ownership_" + str(work["state"])
-    reason = (
-        blocked_worker(tables, work, profiles)
-        or blocked_edge(tables, work)
-        or blocked_gate(tables, work, at)
-    )
+    reason = blocked_edge(tables, work) or blocked_gate(tables, work, at)
     if reason is not None:
         return reason
     if at < work["retry_not_before"]:
         return "retry_delayed"
+    reason = blocked_worker(tables, work, profiles)
+    if reason is not None:
+        return reason
     if full_limit(tables, work, held) is not None:
         return "capacity_blocked"
     return "eligible"
@@ -139,13 +124,13 @@ def choose(tables: Doc, pool: str, eligible: list[Doc]) -> Doc:
     """Class, then key, then the Work that was accepted first."""
     policy = tables["policy"]
     entry = tables["clocks"].get(pool) or {"classes": fresh_clock(), "keys": {}}
-    classes = sorted({work["priority"] for work in eligible})
+    classes = sorted({effective(tables, work) for work in eligible})
     if policy["mode"] == "strict-priority":
         level, class_clock = classes[0], entry["classes"]
     else:
         table = {number + 1: value for number, value in enumerate(policy["class_weights"])}
         level, class_clock = pick(entry["classes"], table, classes, by_number)
-    inside = [work for work in eligible if work["priority"] == level]
+    inside = [work for work in eligible if effective(tables, work) == level]
     names = sorted({work["fairness_key"] for work in inside}, key=by_bytes)
     key_clock = entry["keys"].get(level) or fresh_clock()
     key, key_clock = pick(key_clock, policy["accounting_weights"], names, by_bytes)
@@ -203,6 +188,7 @@ class Packing:
         self.groups: list[Doc] = []
         self.keys: list[list[str]] = []
         self.trust: list[str] = []
+        self.refs: list[str] = []
         self.claims: list[Doc] = []
 
     def fresh_group(self, work: Doc) -> Doc:
@@ -229,8 +215,10 @@ class Packing:
     def compatible(self, index: int, work: Doc) -> bool:
         """Whether a Work may ride in a group, its size aside."""
         group = self.groups[index]
-        profile = self.tables["policy"]["pools"][self.pool]["profiles"][work["worker_profile"]]
+        profile = execution(self.tables, work)["profile"]
         if group["worker_profile"] != work["worker_profile"]:
+            return False
+        if self.refs[index] != profile["ref"]:
             return False
         if self.trust[index] != work["batch_trust_domain"]:
             return False
@@ -264,6 +252,7 @@ class Packing:
         self.groups.append(single)
         self.keys.append([work["fairness_key"]])
         self.trust.append(work["batch_trust_domain"])
+        self.refs.append(execution(self.tables, work)["profile"]["ref"])
         self.admit(work, single)
         return None
 
@@ -289,10 +278,9 @@ class Packing:
         entry["state"] = "claimed"
         entry["claim_id"] = claim["claim_id"]
         entry["attempts"] += 1
-        profiles = self.tables["policy"]["pools"][self.pool]["profiles"]
         self.tables["dispatches"][group["dispatch_id"]] = {
             **group,
-            "profile": profiles[group["worker_profile"]],
+            "profile": execution(self.tables, work)["profile"],
             "state": "reserved",
             "released": False,
             "lifecycle_writes": 0,

@@ -5,7 +5,7 @@ from typing import Any
 from .canon import Doc
 from .shapes import (
     Check,
-    any_object,
+    anything,
     bad,
     boolean,
     claim_bound,
@@ -76,6 +76,26 @@ producer: Check = closed(
     }
 )
 
+projector: Check = closed(
+    {
+        "principal": decimal,
+        "workflow": identity,
+        "ref": revision,
+        "pools": listing(identity, 0, 64),
+        "repositories": listing(repository, 0, 4096),
+    },
+    {"backing_issues": anything, "completion_policy": anything},
+)
+
+
+def projectors(value: Any, where: str) -> None:
+    """Who may mirror Work in Issues, as an array or under names of the operator's choice."""
+    if isinstance(value, dict):
+        mapping(identity, projector, 0, 256)(value, where)
+    else:
+        listing(projector, 0, 256)(value, where)
+
+
 shape: Check = closed(
     {
         "mode": one_of("weighted-priority", "strict-priority"),
@@ -85,7 +105,7 @@ shape: Check = closed(
         "pools": mapping(identity, pool, 1, 64),
         "limits": closed({name: integer(1, top) for name, top in CEILINGS.items()}),
     },
-    {"authorization": one_of("aw"), "projectors": listing(any_object, 0, 256)},
+    {"authorization": one_of("aw"), "projectors": projectors},
 )
 
 

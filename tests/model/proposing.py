@@ -7,8 +7,9 @@ could not be delivered.
 from .admission import definition
 from .canon import Doc
 from .lifecycle import launch_principal
+from .routes import routes_of
 from .settling import Settling
-from .writing import evidence, person, running, work
+from .writing import OTHER_REPOSITORY, REPOSITORY, evidence, person, running, work
 
 
 class Proposing(Settling):
@@ -28,14 +29,39 @@ class Proposing(Settling):
             "payload": self.payload(),
             "enqueued": max(0, at - rng.randint(0, 5000)),
         }
-        profile = pool["profiles"][name]
-        if "logical_contract" in profile and rng.random() < 0.5:
-            made["logical_contract"] = profile["logical_contract"]
-        if rng.random() < 0.15:
-            made["execution_ref"] = profile["ref"]
+        made.update(self.promises(label, name))
         if rng.random() < 0.1:
             made["subject"] = rng.choice(self.gates)["resource"]
+        if rng.random() < 0.1:
+            made["backing_issue"] = self.mirror(rng.choice([REPOSITORY, OTHER_REPOSITORY]))
         return made
+
+    def promises(self, label: str, name: str) -> Doc:
+        """A pin to a registered revision and the contract of the one that counts, or neither."""
+        rng, made = self.rng, {}
+        tables = self.board.tables()
+        route = tables["routes"].get(label, {}).get(name)
+        if route is None or tables["policy"] is not self.policy:
+            route = routes_of(self.policy)[label][name]
+        ref = route["current"]
+        if rng.random() < (0.15 if len(route["revisions"]) == 1 else 0.4):
+            made["execution_ref"] = ref = rng.choice(list(route["revisions"]))
+        profile = route["revisions"][ref]["profile"]
+        if "logical_contract" in profile and rng.random() < 0.5:
+            made["logical_contract"] = profile["logical_contract"]
+        return made
+
+    def mirror(self, repository: str) -> Doc:
+        """An Issue nobody is tied to yet."""
+        number = self.name("")
+        return {
+            "kind": "issue",
+            "host": "github.com",
+            "repository": repository,
+            "repository_id": "77",
+            "resource_id": f"8{number}",
+            "number": number,
+        }
 
     def payload(self) -> Doc:
         """Task inputs with all sorts of values; some name no contract for their outputs."""

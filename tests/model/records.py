@@ -6,6 +6,7 @@ Only single records are judged here, never the board.
 from typing import Any
 
 from .canon import Refused, gate_identity
+from .policies import profile
 from .shapes import (
     Check,
     actor,
@@ -43,6 +44,12 @@ def edges(value: Any, where: str) -> None:
     ]
     if len(set(seen)) < len(seen):
         raise bad(where, "an edge twice")
+
+
+def digest_or_none(value: Any, where: str) -> None:
+    """A digest, or the empty text where there is none to name."""
+    if value != "":
+        digest_hex(value, where)
 
 
 OPERATIONS: dict[str, Check] = {
@@ -167,9 +174,49 @@ OPERATIONS: dict[str, Check] = {
             "reason": reason_code,
         }
     ),
+    "Deployment": closed(
+        {
+            "kind": one_of("Deployment"),
+            "pool": identity,
+            "worker_profile": identity,
+            "expected_ref": revision,
+            "expected_contract": digest_or_none,
+            "profile": profile,
+            "available": boolean,
+            "reason": reason_code,
+        },
+        {"activate": boolean},
+    ),
+    "WorkPriority": closed(
+        {
+            "kind": one_of("WorkPriority"),
+            "work_id": digest_hex,
+            "priority": priority,
+            "expected_priority": priority,
+            "reason": reason_code,
+        }
+    ),
+    "IssueLink": closed(
+        {
+            "kind": one_of("IssueLink"),
+            "work_id": digest_hex,
+            "resource": resource,
+            "projector_ref": revision,
+        },
+        {"claim_id": identity},
+    ),
+    "IssueComment": closed(
+        {
+            "kind": one_of("IssueComment"),
+            "work_id": digest_hex,
+            "comment_id": decimal,
+            "projector_ref": revision,
+        },
+        {"claim_id": identity, "authority_claim_id": identity},
+    ),
 }
 
-UNSUPPORTED = ("Deployment", "WorkPriority", "IssueLink", "IssueComment", "Checkpoint")
+UNSUPPORTED = ("Checkpoint",)
 
 
 def operation(value: Any, where: str) -> None:

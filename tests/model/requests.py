@@ -31,7 +31,7 @@ ROLES = {
     "projector": ("issue_link", "issue_comment"),
 }
 
-UNSUPPORTED = ("deployment", "priority", "issue_link", "issue_comment", "checkpoint")
+UNSUPPORTED = ("checkpoint",)
 
 operations_shape: Check = closed({"operations": listing(any_object, 1, 256)})
 
@@ -63,6 +63,10 @@ PLAIN = {
     "delivery_failure": "DeliveryFailure",
     "control": "Control",
     "cancel_work": "WorkCancellation",
+    "deployment": "Deployment",
+    "priority": "WorkPriority",
+    "issue_link": "IssueLink",
+    "issue_comment": "IssueComment",
 }
 
 

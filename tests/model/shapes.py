@@ -109,6 +109,10 @@ def boolean(value: Any, where: str) -> None:
         raise bad(where, "no boolean")
 
 
+def anything(value: Any, where: str) -> None:
+    """Any value at all."""
+
+
 def any_object(value: Any, where: str) -> None:
     """Any JSON object."""
     if not isinstance(value, dict):

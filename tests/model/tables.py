@@ -9,6 +9,9 @@ from typing import Any
 
 from .canon import Doc, gate_identity
 from .clocks import shown
+from .mirrors import mirrors_document
+from .priorities import priority_document
+from .routes import admission_document, deployments_document
 
 
 def empty() -> Doc:
@@ -36,8 +39,14 @@ def empty() -> Doc:
         "cancellations": {},
         "completion_times": {},
         "last_at": 0,
-        # Not part of the document: what tells an exact repetition from a clash.
+        "issue_links": {},
+        "issue_comments": {},
+        # Not part of the document as they are: what tells an exact repetition from a clash, and
+        # what the document shows only where it says something.
         "lines": {},
+        "routes": {},
+        "admissions": {},
+        "priorities": {},
     }
 
 
@@ -85,12 +94,18 @@ def open_claims_of(tables: Doc, dispatch_id: str) -> list[Doc]:
 
 def document(tables: Doc) -> Doc:
     """The state document: plain JSON that shares nothing with the tables."""
-    public = {
-        name: value for name, value in tables.items() if name not in ("lines", "clocks", "works")
+    hidden = ("lines", "routes", "admissions", "priorities", "issue_links", "issue_comments")
+    public = {name: value for name, value in tables.items() if name not in hidden}
+    public["works"] = {
+        name: {**work, **priority_document(tables, work), **admission_document(tables, work)}
+        for name, work in tables["works"].items()
     }
-    public["works"] = tables["works"]
     public["clocks"] = clock_document(tables)
     public["stats"] = stats(tables)
+    public.update(mirrors_document(tables))
+    deployments = deployments_document(tables) if tables["policy"] else {}
+    if deployments:
+        public["deployments"] = deployments
     plain: Doc = json.loads(json.dumps(public))
     return plain
 

@@ -175,7 +175,38 @@ def policy(rng: random.Random) -> Doc:
         made["authorization"] = "aw"
     else:
         made["producers"] = entitlements(made, labels)
+    add_projectors(rng, made)
     return made
+
+
+def add_projectors(rng: random.Random, made: Doc) -> None:
+    """Rules for mirrors, in half of the Policies, under names or in a row."""
+    luck = rng.random()
+    if luck < 0.5:
+        return
+    if luck < 0.55:
+        made["projectors"] = rng.choice([[], {}])
+        return
+    labels = list(made["pools"])
+    wide: Doc = {
+        "principal": "401",
+        "workflow": ".callboard/project",
+        "ref": "e" * 40,
+        "pools": labels,
+        "repositories": [REPOSITORY, OTHER_REPOSITORY],
+    }
+    narrow = {**wide, "principal": "402", "pools": labels[:1], "repositories": [REPOSITORY]}
+    narrow.update(backing_issues=True, completion_policy={"close": False})
+    rules = rng.choice([[wide], [narrow], [narrow, wide]])
+    if luck < 0.75:
+        made["projectors"] = rules
+    else:
+        made["projectors"] = {f"mirror-{rule['principal']}": rule for rule in rules}
+
+
+def projector(rule: Doc) -> Doc:
+    """The actor a rule for mirrors is about."""
+    return running("projector", rule["principal"], "45", rule["workflow"])
 
 
 def entitlements(made: Doc, labels: list[str]) -> Doc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Set
 
 from callboard import canonical
 from callboard.board.ledger import replay
@@ -16,6 +17,12 @@ from callboard.errors import CallboardError
 from tests.model.canon import Doc
 from tests.model.history import mutations, random_history
 from tests.model.model import Board
+
+# Kinds of request that the engine does not take yet; histories for it are drawn without them.
+ENGINE_LACKS: Set[str] = frozenset({"deployment", "priority", "issue_link", "issue_comment"})
+
+# What the engine works out anew it refuses as different, where the model names the cause.
+RECOMPUTED = ("finish_mismatch", "selection_mismatch")
 
 
 def line_of(commit: Doc) -> bytes:
@@ -41,7 +48,7 @@ def plain(projection: Projection) -> Doc:
 
 def compare_history(seed: int, steps: int = 60) -> int:
     """Replay one random history through both, asserting equality at every prefix."""
-    history = random_history(seed, steps)
+    history = random_history(seed, steps, ENGINE_LACKS)
     chance = random.Random(seed)
     model, projection = Board(), Projection()
     data = b""
@@ -63,8 +70,19 @@ def compare_plans(
     for pool in sorted(projection.policy.pools):
         claims, dispatches = chance.choice([1, 2, 7, 256]), chance.choice([1, 2, 256])
         size = chance.choice([300, 900, 2000, 49_152])
-        expected = model.plan(pool, at, claims, dispatches, size, "r_next", "q_next")
-        request = BatchRequest(pool, claims, dispatches, size, "r_next", "q_next")
+        mine = allowed_profiles(projection, pool, chance)
+        expected = model.plan(
+            pool, at, claims, dispatches, size, "r_next", "q_next", worker_profiles=mine
+        )
+        request = BatchRequest(
+            pool,
+            claims,
+            dispatches,
+            size,
+            "r_next",
+            "q_next",
+            profiles=None if mine is None else tuple(mine),
+        )
         plan = plan_batch(projection, request, at)
         assert plan.stop.reason == expected["reason"], where
         found = canonical.decode(canonical.encode([*plan.claims]))
@@ -81,6 +99,12 @@ def compare_plans(
             assert wanted in ("ready", "capacity_blocked"), (where, work_id)
         else:
             assert standing.reason == wanted, (where, work_id, standing, wanted)
+
+
+def allowed_profiles(projection: Projection, pool: str, chance: random.Random) -> list[str] | None:
+    """The profiles a caller may launch: mostly all, which is None, else some of them."""
+    names = sorted(projection.policy.pools[pool].profiles)
+    return chance.sample(names, chance.randint(0, len(names))) if chance.random() < 0.2 else None
 
 
 def compare_cold(data: bytes, projection: Projection, chance: random.Random) -> None:
@@ -101,7 +125,7 @@ def compare_cold(data: bytes, projection: Projection, chance: random.Random) -> 
 
 def compare_mutations(seed: int, steps: int = 60, per_commit: int = 2) -> int:
     """Everything the model refuses for a firm reason the engine refuses, and stays as it was."""
-    history = random_history(seed, steps)
+    history = random_history(seed, steps, ENGINE_LACKS)
     projection = Projection()
     applied = 0
     count = 0
@@ -120,7 +144,9 @@ def compare_mutations(seed: int, steps: int = 60, per_commit: int = 2) -> int:
         else:
             target = projection
         code = engine_apply(target, mutation.commits[-1])
-        assert code is not None, (seed, mutation.index, mutation.note, mutation.firm)
+        where = (seed, mutation.index, mutation.note, mutation.firm)
+        assert code is not None, where
+        assert mutation.code in (None, code) or code in RECOMPUTED, (where, code)
         if before is not None:
             assert plain(projection) == before, (seed, mutation.note)
         count += 1

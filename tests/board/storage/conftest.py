@@ -53,7 +53,9 @@ def git() -> Git:
             check=False,
         )
         if check and done.returncode != 0:
-            raise AssertionError(f"git {args}: {done.stderr.decode('utf-8', 'replace')}")
+            raise AssertionError(
+                f"git {args}: {done.stdout[-500:]!r} {done.stderr.decode('utf-8', 'replace')}"
+            )
         return done.stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     return run

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from callboard.board.projection.entities import (
     ClaimState,
@@ -130,13 +129,11 @@ def _promise(projection: Projection, state: WorkState) -> Document:
         return {}
     work = state.work
     profile = projection.policy.pools[work.pool].profiles[work.worker_profile]
-    pin = None if work.execution_ref is UNSET else work.execution_ref
-    usual = admitted(work.worker_profile, Revision(profile), pin)
-    if state.lane == usual:
+    promise = state.lane.promise
+    if promise == admitted(work.worker_profile, Revision(profile), None).promise:
         return {}
-    if state.lane.contract:
-        return {"admission_contract": state.lane.contract}
-    return {"admission_ref": state.lane.ref}
+    contract, ref = promise
+    return {"admission_contract": contract} if contract else {"admission_ref": ref}
 
 
 def work_document(state: WorkState) -> Document:

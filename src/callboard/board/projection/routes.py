@@ -72,6 +72,11 @@ class Lane(Struct, frozen=True, gc=False, eq=True, order=True):
     ref: str
     contract: str
 
+    @property
+    def promise(self) -> tuple[str, str]:
+        """The contract, or where there is none the exact revision, that was admitted."""
+        return (self.contract, "") if self.contract else ("", self.ref)
+
     def profile_on(self, route: Route) -> Profile:
         """The profile that this lane runs as, where it may."""
         return route.revisions[self.ref or route.current].profile

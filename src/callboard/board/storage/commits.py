@@ -8,6 +8,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dulwich.errors import ObjectFormatException
 from dulwich.objects import ObjectID, Tree, parse_tree
@@ -106,29 +107,41 @@ def path_parts(path: str) -> tuple[str, ...]:
     return parts
 
 
-def commit_file(
+class Revision(NamedTuple):
+    """A commit to be stored: `previous` is the blob the file was before, or None."""
+
+    tree: bytes
+    commit: bytes
+    commit_oid: str
+    tree_oid: str
+    previous: str | None
+
+
+def revise(
     objects: Objects, parent: str | None, name: str, blob: str, *, message: str, at_s: int
-) -> str:
-    """Write a commit on `parent` whose tree differs only in the top-level file `name`.
+) -> Revision:
+    """A commit on `parent` whose tree differs only in the top-level file `name`.
 
     The file's mode is kept; a new file is an ordinary one. `at_s` is Unix seconds, stored in
-    UTC. Nothing is synced or pointed to yet.
+    UTC. Nothing is written.
     """
     tree = Tree()
-    mode = 0o100644
+    mode, previous = 0o100644, None
     entries = () if parent is None else tree_entries(objects, commit_info(objects, parent).tree)
     for entry in entries:
         if entry.name == name:
-            mode = entry.mode
+            mode, previous = entry.mode, entry.oid
         tree.add(_encoded(entry.name), entry.mode, ObjectID(entry.oid.encode("ascii")))
     tree.add(_encoded(name), mode, ObjectID(blob.encode("ascii")))
-    tree_oid = objects.write("tree", [tree.as_raw_string()])
+    tree_data = tree.as_raw_string()
+    tree_oid = objects.name("tree", [tree_data])
     stamp = IDENTITY + b" %d +0000\n" % max(at_s, 0)
     lines = [b"tree " + tree_oid.encode("ascii") + b"\n"]
     if parent is not None:
         lines.append(b"parent " + parent.encode("ascii") + b"\n")
     lines += [b"author " + stamp, b"committer " + stamp, b"\n", _message(message)]
-    return objects.write("commit", [b"".join(lines)])
+    commit = b"".join(lines)
+    return Revision(tree_data, commit, objects.name("commit", [commit]), tree_oid, previous)
 
 
 def _encoded(name: str) -> bytes:

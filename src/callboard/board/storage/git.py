@@ -135,8 +135,10 @@ class GitStore:
             self._refuse_unborn()
         commits: list[str] = []
 
+        whole = data + lines
+
         def make() -> str:
-            commits.append(self._commit(revision, data, lines, message))
+            commits.append(self._commit(revision, whole, message))
             return commits[0]
 
         try:
@@ -146,17 +148,17 @@ class GitStore:
             if error.code == "ref_locked" and not error.details["stale"]:
                 return LostRace()
             raise
-        tip = LedgerTip(commits[0], data + lines)
+        tip = LedgerTip(commits[0], whole)
         with self._lock:
             # Another thread may have read a later tip meanwhile, and what it was told stays.
             if len(tip.data) > len(self._last.data):
                 self._last = tip
         return Appended(tip)
 
-    def _commit(self, parent: str | None, data: bytes, lines: bytes, message: str) -> str:
+    def _commit(self, parent: str | None, data: bytes, message: str) -> str:
         """Write the new ledger and its commit. The only place that decides how it is stored."""
         return self._repository.commit_file(
-            parent, self._file, [data, lines], message=message, at_ms=self._clock.now_ms()
+            parent, self._file, [data], message=message, at_ms=self._clock.now_ms(), ref=self._ref
         )
 
     def _at(self, revision: str | None) -> LedgerTip:

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 from dulwich.file import SharedPerm, adjust_shared_perm
 from dulwich.object_format import OBJECT_FORMATS
 
+from callboard.board.storage import loose
 from callboard.board.storage.refusals import (
-    io_refused,
     object_corrupt,
     object_missing,
+    object_too_large,
     typed_io,
 )
 from callboard.board.storage.vanishing import make_folders, retried
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 _OID = re.compile(r"[0-9a-f]+")
 # JSON shrinks to a quarter at level 1; level 6 wins 7 % more for two and a half times the time.
 _ZLIB_LEVEL = 1
-_HEADER_BYTES = 64
 _PIECE_BYTES = 1024 * 1024
+_REMEMBERED = 8
 
 
 class Objects:
@@ -56,6 +57,7 @@ class Objects:
         self._packs: Packs | None = None
         self._unsynced: set[Path] = set()
         self._fresh: dict[str, tuple[str, Sequence[bytes]]] = {}
+        self._recent: dict[str, tuple[str, bytes]] = {}
 
     def close(self) -> None:
         """Let go of the open packs. May be called twice; later reads open them again."""
@@ -85,11 +87,7 @@ class Objects:
         """
         if not self.is_oid(oid):
             raise object_missing(oid)
-        found = self._read_loose(oid, limit_bytes)
-        if found is None:
-            with self._lock:
-                found = self._open_packs().read(oid)
-        found_kind, data = found
+        found_kind, data = self._recent.get(oid) or self._found(oid, limit_bytes)
         if found_kind != kind:
             raise CallboardError(
                 "object_wrong_kind",
@@ -98,10 +96,34 @@ class Objects:
                 {"object": oid, "found": found_kind, "expected": kind},
             )
         if len(data) > limit_bytes:
-            raise _too_large(oid, len(data), limit_bytes)
-        if self._name(found_kind, (data,)) != oid:
+            raise object_too_large(oid, len(data), limit_bytes)
+        if self.name(found_kind, (data,)) != oid:
             raise object_corrupt(oid, "its contents have another name")
         return data
+
+    def remember(self, oid: str, kind: str, data: bytes) -> None:
+        """Answer reads of this object, stored elsewhere just now, without looking for it.
+
+        For the few last small ones, which the next commit is built upon.
+        """
+        with self._lock:
+            self._recent[oid] = kind, data
+            while len(self._recent) > _REMEMBERED:
+                del self._recent[next(iter(self._recent))]
+
+    def _found(self, oid: str, limit_bytes: int) -> tuple[str, bytes]:
+        found = loose.read(self._path(oid), oid, limit_bytes)
+        if found is not None:
+            return found
+        try:
+            with self._lock:
+                return self._open_packs().read(oid, limit_bytes)
+        except CallboardError as error:
+            # Git's maintenance may have taken it out of a pack in between.
+            found = loose.read(self._path(oid), oid, limit_bytes)
+            if found is None or error.code != "object_missing":
+                raise
+            return found
 
     def write(self, kind: str, pieces: Sequence[bytes]) -> str:
         """Store the object whose contents are `pieces` joined; answers its name.
@@ -109,7 +131,7 @@ class Objects:
         The file is synced; its folder is once `sync` returns, which has to come before anything
         may point to the object. Until then `pieces` are held.
         """
-        oid = self._name(kind, pieces)
+        oid = self.name(kind, pieces)
         with typed_io("write the object", self._path(oid)), self._lock:
             retried(lambda: self._store(oid, kind, pieces))
             self._fresh[oid] = (kind, pieces)
@@ -139,9 +161,10 @@ class Objects:
         if gone:
             raise FileNotFoundError(errno.ENOENT, "objects were pruned", str(self._folder))
 
-    def _name(self, kind: str, pieces: Sequence[bytes]) -> str:
+    def name(self, kind: str, pieces: Sequence[bytes]) -> str:
+        """The name that the object whose contents are `pieces` joined bears."""
         digest = hashlib.new(self._object_format, usedforsecurity=False)
-        digest.update(_header(kind, pieces))
+        digest.update(loose.header(kind, pieces))
         for piece in pieces:
             digest.update(piece)
         return digest.hexdigest()
@@ -151,29 +174,13 @@ class Objects:
 
     # --- reading ---
 
-    def _read_loose(self, oid: str, limit_bytes: int) -> tuple[str, bytes] | None:
-        path = self._path(oid)
-        try:
-            with path.open("rb") as stream:
-                if os.fstat(stream.fileno()).st_size > limit_bytes + limit_bytes // 64 + 4096:
-                    raise _too_large(oid, None, limit_bytes)
-                raw = stream.read()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise io_refused("read the object", path, error) from error
-        try:
-            return _inflate(raw, oid, limit_bytes)
-        except (zlib.error, ValueError) as error:
-            raise object_corrupt(oid, f"{str(path)!r} is not a whole object") from error
-
     def _open_packs(self) -> Packs:
         if self._packs is None:
             # Imported when first needed: it takes longer than reading a whole small ledger.
             from callboard.board.storage.packs import Packs
 
             with typed_io("open the packs of", self._folder):
-                self._packs = Packs(self._folder, self._object_format)
+                self._packs = Packs(self._folder, self._format.hex_length // 2)
         return self._packs
 
     # --- writing ---
@@ -191,8 +198,8 @@ class Objects:
         """
         try:
             with path.open("rb") as stream:
-                kind, data = _inflate(stream.read(), oid, size_bytes)
-                if self._name(kind, (data,)) != oid:
+                kind, data = loose.inflate(stream.read(), oid, size_bytes)
+                if self.name(kind, (data,)) != oid:
                     return False
                 os.utime(path)
                 os.fsync(stream.fileno())
@@ -208,7 +215,7 @@ class Objects:
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 deflate = zlib.compressobj(_ZLIB_LEVEL)
-                stream.write(deflate.compress(_header(kind, pieces)))
+                stream.write(deflate.compress(loose.header(kind, pieces)))
                 for piece in pieces:
                     view = memoryview(piece)
                     for start in range(0, len(piece), _PIECE_BYTES):
@@ -221,34 +228,3 @@ class Objects:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-
-
-def _header(kind: str, pieces: Sequence[bytes]) -> bytes:
-    return f"{kind} {sum(map(len, pieces))}\0".encode("ascii")
-
-
-def _inflate(raw: bytes, oid: str, limit_bytes: int) -> tuple[str, bytes]:
-    """The kind and contents of a loose object; never inflates more than `limit_bytes` + 1."""
-    inflater = zlib.decompressobj()
-    start = inflater.decompress(raw, _HEADER_BYTES)
-    header, separator, body = start.partition(b"\0")
-    kind, _, digits = header.partition(b" ")
-    if not separator or not digits.isdigit():
-        raise ValueError("no object header")
-    size = int(digits)
-    if size > limit_bytes:
-        raise _too_large(oid, size, limit_bytes)
-    body += inflater.decompress(inflater.unconsumed_tail, size - len(body) + 1)
-    if len(body) != size or not inflater.eof or inflater.unused_data:
-        raise ValueError("not the length it says")
-    return kind.decode("ascii"), body
-
-
-def _too_large(oid: str, size_bytes: int | None, limit_bytes: int) -> CallboardError:
-    said = "larger" if size_bytes is None else f"{size_bytes} bytes, more"
-    return CallboardError(
-        "resource_limit",
-        f"the Git object {oid} is {said} than the {limit_bytes} bytes allowed",
-        f"keep it at or under {limit_bytes} bytes",
-        {"object": oid, "limit_bytes": limit_bytes},
-    )

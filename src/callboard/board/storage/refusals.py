@@ -85,3 +85,14 @@ def object_missing(oid: str) -> CallboardError:
         "fetch it from the remote (a partial or damaged clone lacks objects)",
         {"object": oid},
     )
+
+
+def object_too_large(oid: str, size_bytes: int | None, limit_bytes: int) -> CallboardError:
+    """The refusal of an object that is larger, or made from more, than the reader allows."""
+    said = "larger" if size_bytes is None else f"{size_bytes} bytes, more"
+    return CallboardError(
+        "resource_limit",
+        f"the Git object {oid} is {said} than the {limit_bytes} bytes allowed",
+        f"keep it at or under {limit_bytes} bytes",
+        {"object": oid, "limit_bytes": limit_bytes},
+    )

@@ -19,16 +19,17 @@ from callboard.board.storage import discovery, remote_name
 from callboard.board.storage.commits import (
     CommitInfo,
     TreeEntry,
-    commit_file,
     commit_info,
     find_entry,
     path_parts,
+    revise,
     tree_entries,
 )
 from callboard.board.storage.discovery import Layout
 from callboard.board.storage.objects import Objects
 from callboard.board.storage.refs import Refs, RefValue
 from callboard.board.storage.refusals import io_refused, object_missing, repository_invalid
+from callboard.board.storage.rolling_store import Addition, RollingPacks
 from callboard.errors import CallboardError
 
 _BRANCHES = "refs/heads/"
@@ -42,6 +43,9 @@ class Repository:
         shared = _shared_permissions(layout)
         self._layout = layout
         self._objects = Objects(layout.common_dir / "objects", layout.object_format, shared)
+        self._packs = RollingPacks(
+            layout.common_dir / "objects", layout.common_dir, layout.object_format, shared
+        )
         self._refs = Refs(
             layout.git_dir,
             layout.common_dir,
@@ -59,6 +63,7 @@ class Repository:
 
     def close(self) -> None:
         """Close what is open; the repository may still be used, and reopens what it needs."""
+        self._packs.close()
         self._objects.close()
 
     def __enter__(self) -> Self:
@@ -188,9 +193,18 @@ class Repository:
         def made() -> str:
             oid = make()
             self._objects.sync()
+            self._packs.check(name)
             return oid
 
-        return self._refs.move(name, old, made)
+        moved = False
+        try:
+            moved = self._refs.move(name, old, made)
+        finally:
+            if moved:
+                self._packs.moved(name)
+            else:
+                self._packs.failed(name)
+        return moved
 
     # --- objects ---
 
@@ -244,15 +258,34 @@ class Repository:
         return oid
 
     def commit_file(
-        self, parent: str | None, name: str, pieces: list[bytes], *, message: str, at_ms: int
+        self,
+        parent: str | None,
+        name: str,
+        pieces: list[bytes],
+        *,
+        message: str,
+        at_ms: int,
+        ref: str | None = None,
     ) -> str:
         """Store a commit on `parent` in which the top-level file `name` is `pieces` joined.
 
         All other files are kept. For use inside `move_ref`, which makes it durable; `at_ms` is
-        Unix milliseconds.
+        Unix milliseconds. With `ref`, which must be the ref that is being moved, the objects go
+        into that ref's own pack, where a file that has grown costs what was added to it.
         """
-        blob = self._objects.write("blob", pieces)
-        return commit_file(self._objects, parent, name, blob, message=message, at_s=at_ms // 1000)
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        blob = self._objects.name("blob", [data])
+        made = revise(self._objects, parent, name, blob, message=message, at_s=at_ms // 1000)
+        small = (("tree", made.tree_oid, made.tree), ("commit", made.commit_oid, made.commit))
+        if ref is None:
+            self._objects.write("blob", [data])
+            for kind, _oid, contents in small:
+                self._objects.write(kind, [contents])
+        else:
+            self._packs.write(ref, Addition(made.previous, blob, data, small))
+            for kind, oid, contents in small:
+                self._objects.remember(oid, kind, contents)
+        return made.commit_oid
 
 
 def _short(target: str | None) -> str | None:

@@ -81,11 +81,11 @@ def _check_claims(projection: Projection, work: WorkState, *claim_ids: str | Uns
 def _check_projector(
     projection: Projection, context: Context, work: WorkState, ref: str, repository: str
 ) -> None:
-    """Who may mirror: a listed projector of that pool and repository; without a list, and where
+    """Who may mirror: a listed projector of that pool and repository; where none is listed, and
     the host vouches for participants, whoever stays in the board's own repository."""
     actor = context.commit.actor
     listed = projection.policy.projectors
-    if listed is UNSET:
+    if not listed:
         allowed = projection.policy.is_aw and repository == projection.repository
     else:
         entries: Iterable[Projector] = listed.values() if isinstance(listed, dict) else listed
