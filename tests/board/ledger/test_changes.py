@@ -58,16 +58,10 @@ SILENCES = [
         "a source's own time may be a text to the engine, the model knows a timestamp",
     ),
     Silence(
-        r"PolicyDocument\.projectors|Projector\.\w+",
+        r"(PolicyDocument\.accounting_weights|Producer\.fairness_keys)(\[\])?|Work\.fairness_key",
         "accepted",
-        "schema_invalid",
-        "projectors may be an object or an array; the model knows the array",
-    ),
-    Silence(
-        r"PolicyDocument\.projectors|Projector\.\w+",
-        "record_invalid",
-        "accepted",
-        "the model does not look into projectors",
+        "fairness_key_unknown",
+        "where producers are enrolled, a key of theirs without a weight has weight 1 to the engine",
     ),
     Silence(
         r"Actor\.principal",
