@@ -1,4 +1,5 @@
-"""The development environment: `setup` makes `.venv` from the hashed locks, `lock` rewrites them.
+"""The development environment: `setup` makes `.venv` from the hashed locks, `fuzz` adds to it what
+only fuzzing needs, `lock` rewrites the locks.
 
 Runs on the plain interpreter that `make` found, before anything is installed, so it uses the
 standard library alone. It never names a package registry: which one is asked, and how, is the
@@ -26,6 +27,7 @@ LOCKS = ROOT / "requirements"
 BOOTSTRAP = LOCKS / "bootstrap.txt"
 DEV = LOCKS / "dev.txt"
 RUNTIME = LOCKS / "runtime.txt"
+FUZZ = LOCKS / "fuzz.txt"
 # A change to any of these makes the environment stale.
 INPUTS = (
     BOOTSTRAP,
@@ -119,6 +121,19 @@ def setup() -> None:
     print(f"{BIN / 'callboard'} is ready")
 
 
+def add_fuzzer() -> None:
+    """Install what fuzzing needs, unless it is there; a `setup` of changed locks drops it."""
+    probe = [str(BIN / "python"), "-c", "import atheris"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+        return
+    with one_at_a_time():
+        env = with_registry_of_pip(clean_environment())
+        run(
+            BIN / "uv", "pip", "install", "--quiet", "--python", BIN / "python",
+            "--require-hashes", "--only-binary=:all:", "--requirement", FUZZ, env=env,
+        )  # fmt: skip
+
+
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Hold the folder of the locks, so that two `make` never change `.venv` together."""
@@ -201,13 +216,14 @@ def pip_settings(env: dict[str, str]) -> dict[str, str]:
 
 
 def lock(*options: str) -> None:
-    """Resolve pyproject.toml into the three locks; `options` go to uv (for example `--upgrade`)."""
+    """Resolve pyproject.toml into the locks; `options` go to uv (for example `--upgrade`)."""
     env = with_registry_of_pip(clean_environment())
     for output, wanted in (
         (BOOTSTRAP, ["--group", "bootstrap"]),
         (RUNTIME, ["pyproject.toml", "--constraints", BOOTSTRAP]),
         (DEV, ["pyproject.toml", "--group", "dev", "--constraints", BOOTSTRAP,
                "--constraints", RUNTIME]),
+        (FUZZ, ["--group", "fuzz", "--constraints", DEV]),
     ):  # fmt: skip
         run(
             BIN / "uv", "pip", "compile", "--quiet", "--generate-hashes", "--universal",
@@ -220,14 +236,18 @@ def lock(*options: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out `setup` or `lock [OPTION…]`; returns the exit code."""
+    """Carry out `setup`, `fuzz` or `lock [OPTION…]`; returns the exit code."""
     try:
         if arguments == ["setup"]:
             setup()
+        elif arguments == ["fuzz"]:
+            add_fuzzer()
         elif arguments[:1] == ["lock"]:
             lock(*arguments[1:])
         else:
-            raise SetupError(f"unknown arguments {arguments}: say `setup` or `lock [UV OPTION…]`")
+            raise SetupError(
+                f"unknown arguments {arguments}: say `setup`, `fuzz` or `lock [UV OPTION…]`"
+            )
     except SetupError as error:
         print(f"environment: {error}", file=sys.stderr)
         return 1

@@ -5,7 +5,7 @@ Only single records are judged here, never the board.
 
 from typing import Any
 
-from .canon import Refused
+from .canon import Refused, gate_identity
 from .policies import profile
 from .shapes import (
     Check,
@@ -33,6 +33,19 @@ from .shapes import (
 )
 
 
+def edges(value: Any, where: str) -> None:
+    """Up to 64 predecessors, none of them twice; of a gate, only what identifies it counts."""
+    listing(dependency, 0, 64)(value, where)
+    seen = [
+        edge["work_id"]
+        if edge["kind"] == "work"
+        else gate_identity(edge["resource"], edge["condition"])
+        for edge in value
+    ]
+    if len(set(seen)) < len(seen):
+        raise bad(where, "an edge twice")
+
+
 def digest_or_none(value: Any, where: str) -> None:
     """A digest, or the empty text where there is none to name."""
     if value != "":
@@ -53,7 +66,7 @@ OPERATIONS: dict[str, Check] = {
             "worker_profile": identity,
             "batch_trust_domain": identity,
             "payload": any_object,
-            "depends_on": listing(dependency, 0, 64, unique=True),
+            "depends_on": edges,
             "enqueued": timestamp,
         },
         {

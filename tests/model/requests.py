@@ -181,6 +181,8 @@ def check_finish(tables: Doc, commit: Doc) -> None:
         expected = [completion]
     else:
         work = tables["works"][claim["work_id"]]
+        if work["pool"] not in tables["policy"]["pools"]:
+            raise Refused("pool_unknown", "a Claim of an earlier Policy")
         retry = tables["policy"]["pools"][work["pool"]]["retry"]
         cancellation = {
             "kind": "ClaimCancellation",

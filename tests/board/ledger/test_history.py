@@ -291,6 +291,27 @@ def test_reading_on_is_reading_all(cuts: list[int], doubled: bool) -> None:
         assert same(history, History.read(data)) if data else history.projection.tip is None
 
 
+@pytest.mark.parametrize(
+    "begun",
+    [
+        [LINES[0], LINES[0]],
+        [LINES[0], LINES[2], LINES[1]],
+        [*LINES[1:4], LINES[0], LINES[2]],
+    ],
+    ids=["root twice", "two swapped", "root late"],
+)
+def test_the_fault_that_is_named_is_the_same_however_far_was_read_before(begun: Lines) -> None:
+    """Two faults follow: which one is named must not depend on what was known."""
+    late = after(read_line(max(begun, key=LINES.index)[:-1]).commit, "late", policy_epoch="e9")
+    data = b"".join([*begun, late, b"{}\n"])
+    expected = invalid(data)
+    assert expected[:2] == ("policy_epoch_mismatch", len(begun) + 1)
+    with pytest.raises(CallboardError) as caught:
+        History.read(b"".join(begun)).continued(data)
+    details = caught.value.details
+    assert (details["cause"], details["line"], details["byte"]) == expected
+
+
 def test_the_same_bytes_are_not_read_again() -> None:
     history = History.read(WHOLE)
     assert history.continued(WHOLE) is history

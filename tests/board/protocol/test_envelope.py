@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -199,6 +200,14 @@ def test_another_version_is_told_apart_from_a_broken_record(version: object) -> 
     line = json.dumps(value).encode()
     error = refused(lambda: read_line(line))
     assert error.code == ("noncanonical_number" if version == 3.5 else "unsupported_protocol")
+
+
+def test_a_version_of_any_size_is_told_short() -> None:
+    for version in ("v" * 70_000, [[0] * 9_000], {"v": "v" * 9_000}, 10**15):
+        line = json.dumps({"version": version}).encode()
+        error = refused(partial(read_line, line))
+        assert len(json.dumps(error.document())) < 600
+    assert error.details == {"found": 10**15}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 import pytest
@@ -405,3 +405,24 @@ def test_an_observation_claims_no_more_than_its_proof(
 ) -> None:
     seen = make.observation("o", gate, make.START_MS, **changes)
     assert [fault.pointer for fault in observation_faults(seen)] == pointers
+
+
+def refused(key: str) -> CallboardError:
+    with pytest.raises(CallboardError) as caught:
+        parse(records.Retry, {"max_attempts": 1, "backoff_ms": 1, key: 1}, what="retry")
+    return caught.value
+
+
+@pytest.mark.parametrize("key", ["k" * 9_000, "\n\x1b[31m\u202e", "é" * 300])
+def test_what_a_refusal_repeats_is_short_and_plainly_seen(key: str) -> None:
+    error = refused(key)
+    assert len(error.message) < 400
+    assert error.message.isprintable()
+    (fault,) = cast("list[dict[str, str]]", error.details["faults"])
+    assert len(fault["pointer"]) <= 257
+
+
+def test_a_key_of_ordinary_length_stands_in_its_pointer_as_it_is() -> None:
+    for key in ("k" * 256, "a~b/c", "\n", "é"):
+        (fault,) = faults_of(dict[str, int], {key: "x"})
+        assert fault.pointer == "/" + key.replace("~", "~0").replace("/", "~1")

@@ -172,17 +172,29 @@ class History:
         return self._past
 
     def _extend(self, data: bytes) -> None:
-        waiting: list[Line] = []
+        waiting: dict[str | None, Line] = {}
         with _collector_paused(), self.projection.without_undo():
             for line in _lines(data, len(self.data), self._lines):
                 self._lines = line.number
-                if not waiting and line.commit.previous == self.projection.tip:
-                    self._apply(line)
-                else:
-                    waiting.append(line)
-            if waiting:
-                self._settle(waiting, data)
+                self._take(line, waiting, data)
+            for line in waiting.values():
+                raise self._misplaced(line, waiting)
         self.data = data
+
+    def _take(self, line: Line, waiting: dict[str | None, Line], data: bytes) -> None:
+        """Apply a line and what waited for it, or let it wait for its predecessor.
+
+        Nothing waits for longer than it has to: so a fault is met at the same line by those who
+        read all and those who read on. What was applied already is the same, and counts once.
+        """
+        if line.commit.previous == self.projection.tip:
+            self._apply(line)
+            while self.projection.tip in waiting:
+                self._apply(waiting.pop(self.projection.tip))
+        elif not self._is_known(line, data):
+            rival = waiting.setdefault(line.commit.previous, line)
+            if rival.read.plain != line.read.plain:
+                raise _rivals(rival, line)
 
     def _apply(self, line: Line) -> None:
         try:
@@ -192,22 +204,6 @@ class History:
         if not self.spans:
             self.base = self.projection.ordinal - 1
         self.spans.append(Span(line.number, line.byte, line.end))
-
-    def _settle(self, waiting: list[Line], data: bytes) -> None:
-        """Apply out-of-order lines by their links; duplicates of applied ones are the same."""
-        by_previous: dict[str | None, Line] = {}
-        for line in waiting:
-            if self._is_known(line, data):
-                continue
-            rival = by_previous.get(line.commit.previous)
-            if rival is None:
-                by_previous[line.commit.previous] = line
-            elif rival.read.plain != line.read.plain:
-                raise _rivals(rival, line)
-        while self.projection.tip in by_previous:
-            self._apply(by_previous.pop(self.projection.tip))
-        for line in by_previous.values():
-            raise self._misplaced(line, by_previous)
 
     def _is_known(self, line: Line, data: bytes) -> bool:
         ordinal = self.projection.commit_ids.get(line.commit.id)

@@ -208,11 +208,12 @@ def _is_plain_around_state(found: list[operations.Operation], line: bytes) -> bo
 def parse_commit(value: canonical.Json) -> QueueCommit:
     """A decoded JSON value as a commit."""
     if isinstance(value, dict) and value.get("version") != PROTOCOL_VERSION:
+        found = value.get("version")
         raise CallboardError(
             "unsupported_protocol",
-            f"the record has version {show(value.get('version'))}, only 3 is read here",
+            f"the record has version {show(found)}, only 3 is read here",
             "use the program that wrote it; nothing is upgraded or changed",
-            {"found": value.get("version")},
+            {"found": found if found is None or isinstance(found, int) else show(found)},
         )
     return parse(QueueCommit, value, what="queue commit")
 

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 MAX_FAULTS = 100
 _SHOWN = 80
+_LONGEST_KEY = 256
+"""The characters of the longest name that any record allows."""
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 _Checker = Callable[[Any, str, "list[Fault]"], None]
 
@@ -43,7 +45,7 @@ def refuse(code: str, what: str, faults: list[Fault], hint: str) -> CallboardErr
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return CallboardError(
         code,
-        f"{what}: {first.pointer or 'the document'}: {first.message}{more}",
+        f"{what}: {_seen(first.pointer) or 'the document'}: {first.message}{more}",
         hint,
         {"faults": [fault.document() for fault in faults[:MAX_FAULTS]]},
     )
@@ -94,13 +96,24 @@ def _spelled(value: object) -> str:
 
 def near(word: str, known: list[str]) -> str:
     """`; did you mean 'x'?` where a known word is close, else nothing."""
+    if len(word) > _LONGEST_KEY:
+        return ""
     match = difflib.get_close_matches(word, known, n=1)
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
 def pointer_step(key: object) -> str:
-    """`/key` with the escapes of RFC 6901."""
-    return "/" + str(key).replace("~", "~0").replace("/", "~1")
+    """`/key` with the escapes of RFC 6901; a key longer than any name may be is cut short."""
+    text = str(key)
+    if len(text) > _LONGEST_KEY:
+        text = text[: _SHOWN - 3] + "..."
+    return "/" + text.replace("~", "~0").replace("/", "~1")
+
+
+def _seen(pointer: str) -> str:
+    """A pointer for a message: on one line, whatever its keys hold, and not too long."""
+    text = pointer if pointer.isprintable() else repr(pointer)[1:-1]
+    return text if len(text) <= _LONGEST_KEY else "..." + text[-_LONGEST_KEY:]
 
 
 @cache

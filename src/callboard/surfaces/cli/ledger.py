@@ -41,6 +41,7 @@ from callboard.surfaces.cli.render import (
     short,
     write_bytes,
 )
+from callboard.surfaces.cli.schema import schema
 from callboard.surfaces.cli.words import basis_text, stop_text
 
 _FILE = click.argument("file", required=False, metavar="[FILE|-]")
@@ -52,7 +53,10 @@ _PLAN_FIELDS = (
 
 @click.group()
 def ledger() -> None:
-    """The ledger itself: log, verify, replay, plan, canonical, checkpoint."""
+    """The ledger itself: log, verify, replay, plan, canonical, checkpoint, schema."""
+
+
+ledger.add_command(schema)
 
 
 @ledger.command("canonical", short_help="Print JSON in its canonical bytes.")
