@@ -44,10 +44,11 @@ class Addition(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The pack this process wrote last, and its name."""
+    """A pack, its name, and the names of packs that are a part of it for certain."""
 
     stem: str
     pack: Rolling
+    parts: frozenset[str] = frozenset()
 
     @property
     def tip(self) -> Tip:
@@ -120,7 +121,7 @@ class RollingPacks:
         note, known = made.note, made.known
         try:
             self._files.release(known.stem)
-            gone = self._remove(self._due(note.spent), note.standing, known.pack.names)
+            gone = self._remove(self._due(note.spent), note, known)
             self._files.mend_multi_pack_index({*note.gone, *gone})
         except OSError:
             self._files.abandon(known.stem)
@@ -134,20 +135,23 @@ class RollingPacks:
             known = self._known.get(ref)
             if known is not None:
                 with suppress(OSError):
-                    self._remove(note.spent, note.standing, known.pack.names)
+                    self._remove(note.spent, note, known)
 
-    def _remove(
-        self, stems: Sequence[str], standing: Sequence[str], names: set[bytes]
-    ) -> list[str]:
+    def _remove(self, stems: Sequence[str], note: Note, known: _Known) -> list[str]:
         """Remove these replaced packs; answers which are gone."""
         gone: list[str] = []
-        others = list(standing)
-        held = [names]
+        others = list(note.standing)
+        held = [known.pack.names]
         for stem in stems:
             self._files.clear(stem)
+            if stem in known.parts:
+                removed = self._files.remove(stem, None, _PACK_LIMIT_BYTES)
+            else:
+                removed = self._files.remove(stem, held, _PACK_LIMIT_BYTES)
             # Most are replaced by the present pack, some by one that has become full since.
-            while not (removed := self._files.remove(stem, held, _PACK_LIMIT_BYTES)) and others:
+            while not removed and others and stem not in known.parts:
                 held.append(self._files.names(others.pop(), self._algorithm, _PACK_LIMIT_BYTES))
+                removed = self._files.remove(stem, held, _PACK_LIMIT_BYTES)
             gone += [stem] if removed else []
         return gone
 
@@ -204,7 +208,8 @@ class RollingPacks:
             (spent if folded else stands).append(tip.pack)
         if not continued and len(stands) > 1:
             stands = standing.merged(stands, self._files, self._algorithm, note, file)
-        made = _Known(self._files.new_stem(), pack)
+        parts = found.parts | {found.stem} if found is not None and continued else frozenset()
+        made = _Known(self._files.new_stem(), pack, frozenset(parts & {*spent}))
         stands = [stem for stem in stands if stem not in spent]
         after = Note((made.tip, *tips), tuple(stands), tuple(dict.fromkeys(spent)), note.gone)
         return _Made(made, pack.image(), after)
