@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,6 +131,33 @@ def test_full_packs_are_left_and_merged(
     reopened = GitStore(opened(shape.path))
     assert reopened.read() == tip
     sound(shape, git, appended(reopened, ONE))
+
+
+@pytest.mark.usefixtures("frozen_early")
+def test_growth_is_bounded_full_packs_included(shape: Shape, git: Git, opened: Open) -> None:
+    noise = random.Random(7)
+
+    def record() -> bytes:
+        return b'{"n":"%s"}\n' % noise.randbytes(500).hex().encode()
+
+    def stored() -> int:
+        return sum(path.stat().st_size for path in (shape.git_dir / "objects").rglob("*.*"))
+
+    repository = opened(shape.path)
+    store = GitStore(repository)
+    # Large enough that the ledger decides when a pack is full.
+    appended(store, b"".join(record() for _ in range(200)))
+    repository.close()
+    before, count, seen = stored(), 600, set()
+    for _ in range(count):
+        tip = appended(store, record())
+        seen.update(json.loads(note(shape).read_text())["standing"])
+    repository.close()
+    assert len(seen) > 5
+    assert len(packs(shape)) <= 6
+    # About 560 of it are what was added.
+    assert (stored() - before) / count <= 2500
+    sound(shape, git, tip)
 
 
 def test_two_boards_do_not_disturb_each_other(shape: Shape, git: Git, opened: Open) -> None:

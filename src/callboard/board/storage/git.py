@@ -4,8 +4,8 @@ Commits carry Callboard's own fixed identity (`commits.IDENTITY`), never the use
 said by the records. Other files on the branch are kept. HEAD, index, work tree, hooks and
 configuration are never touched, also not where the branch is checked out.
 
-Each commit goes into the board's own pack (`rolling_store`), where it costs what it adds; measured by
-benchmarks/storage_append.py. Repositories with reftable are refused.
+Each commit goes into the board's own pack (`rolling_store`), where it costs what it adds; measured
+by benchmarks/storage_append.py. Repositories with reftable are refused.
 """
 
 from __future__ import annotations
