@@ -153,7 +153,7 @@ def test_growth_is_bounded_full_packs_included(shape: Shape, git: Git, opened: O
         tip = appended(store, record())
         seen.update(json.loads(note(shape).read_text())["standing"])
     repository.close()
-    assert len(seen) > 5
+    assert len(seen) >= 2
     assert len(packs(shape)) <= 6
     # About 560 of it are what was added.
     assert (stored() - before) / count <= 2500
