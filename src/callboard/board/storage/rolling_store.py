@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import get_ident
 from typing import NamedTuple
 
 from dulwich.file import SharedPerm
@@ -76,7 +77,8 @@ class RollingPacks:
         self._shared = shared
         self._files = PackFiles(objects, OBJECT_FORMATS[object_format].hex_length // 2, shared)
         self._known: dict[str, _Known] = {}
-        self._made: dict[str, _Made] = {}
+        # By thread too: one may still be clearing up after its append when the next is under way.
+        self._made: dict[tuple[str, int], _Made] = {}
         self._notes: dict[str, Note] = {}
 
     def write(self, ref: str, addition: Addition) -> None:
@@ -90,12 +92,12 @@ class RollingPacks:
         with typed_io("write a pack to", self._objects):
             made = self._compose(addition, self._sifted(note), known, file)
             file.write(made.note)
-            self._made[ref] = made
+            self._made[ref, get_ident()] = made
             retried(lambda: self._files.publish(made.known.stem, made.image))
 
     def check(self, ref: str) -> None:
         """See that what was written is still there, and write it again where it is not."""
-        made = self._made.get(ref)
+        made = self._made.get((ref, get_ident()))
         if made is not None:
             with typed_io("write a pack to", self._objects):
                 retried(lambda: self._present(made))
@@ -106,7 +108,7 @@ class RollingPacks:
 
     def failed(self, ref: str) -> None:
         """The ref did not move, or may not have: leave all as a dead process would have."""
-        made = self._made.pop(ref, None)
+        made = self._made.pop((ref, get_ident()), None)
         if made is not None:
             self._files.abandon(made.known.stem)
 
@@ -115,7 +117,7 @@ class RollingPacks:
 
         What fails here is no matter, as the next append tries it again.
         """
-        made = self._made.pop(ref, None)
+        made = self._made.pop((ref, get_ident()), None)
         if made is None:
             return
         note, known = made.note, made.known
@@ -132,10 +134,11 @@ class RollingPacks:
         """Remove the replaced packs that were left for readers, as no append follows soon."""
         for ref, note in list(self._notes.items()):
             del self._notes[ref]
-            known = self._known.get(ref)
+            known = self._known.pop(ref, None)
             if known is not None:
                 with suppress(OSError):
                     self._remove(note.spent, note, known)
+                self._known.setdefault(ref, known)
 
     def _remove(self, stems: Sequence[str], note: Note, known: _Known) -> list[str]:
         """Remove these replaced packs; answers which are gone."""
