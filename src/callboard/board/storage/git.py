@@ -4,13 +4,8 @@ Commits carry Callboard's own fixed identity (`commits.IDENTITY`), never the use
 said by the records. Other files on the branch are kept. HEAD, index, work tree, hooks and
 configuration are never touched, also not where the branch is checked out.
 
-Which library, measured by benchmarks/storage_append.py on a 16 MiB ledger, medians, all synced: an
-append takes 10 times as long as writing the same bytes plainly (dulwich's own writer 11, pygit2
-12), four fifths of it zlib at level 1; reading the tip takes 54 ms, checks included (dulwich alone
-40, pygit2 alone 63). The pygit2 wheel refuses sha256 repositories and reftable; dulwich reads
-sha256, but not in borrowed object folders, which `packs` therefore opens itself. Hence dulwich for
-packs, trees and configuration, and `objects` and `refs` of our own where its writers are not
-crash-safe. Repositories with reftable are refused.
+Each commit goes into the board's own pack (`rolling_store`), where it costs what it adds; measured
+by benchmarks/storage_append.py. Repositories with reftable are refused.
 """
 
 from __future__ import annotations
