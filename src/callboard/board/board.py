@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.checkout import POST, next_step
 from callboard.board.execution.host import Host
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.routes import Routes
 from callboard.board.execution.site import Folders, Site
+from callboard.board.execution.whereabouts import whereabouts
 from callboard.board.ledger.history import History
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
@@ -27,7 +29,7 @@ from callboard.board.protocol.scalars import ReasonCode
 from callboard.board.protocol.validate import faults_of, show
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.bootstrap import default_pool
-from callboard.board.publishing.config import DEFAULT_BRANCH, Settings
+from callboard.board.publishing.config import Settings
 from callboard.board.publishing.intents import DispatchNext, Nothing, Submit
 from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
@@ -38,7 +40,7 @@ from callboard.board.publishing.submission import rehearse, split_plan, whole
 from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
 from callboard.board.reading.pauses import CONTROLS, Pause
-from callboard.board.reading.view import Document, View, no_history
+from callboard.board.reading.view import Document, View, known, no_history
 from callboard.board.storage.framing import MAX_LEDGER_BYTES
 from callboard.board.storage.git import LEDGER_FILE
 from callboard.board.storage.repository import Repository
@@ -73,19 +75,33 @@ class Board:
         folders: Folders,
         *,
         branch: str | None = None,
+        remote: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        offline: bool = False,
         clock: Clock | None = None,
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> Board:
-        """The board of the repository around `path`; the branch is that of the settings.
+        """The board of the repository around `path`; branch and remote are those of the settings.
 
-        Raises `repository_missing`, `config_invalid` or `queue_branch_refused`.
+        A board on a remote is reached by the user's `git` in `environment`, without which that has
+        no home, credentials or search path but the system's. `offline`: only what was read of it
+        before is shown, and nothing is written.
+
+        Raises `repository_missing`, `config_invalid`, `queue_branch_refused`, `remote_invalid` or
+        `git_missing`.
         """
         repository = Repository.discover(path)
-        if branch is None:
-            commit = repository.head_commit()
-            branch = DEFAULT_BRANCH if commit is None else Proposal(repository, commit).board.branch
+        access, branch = whereabouts(repository, branch, remote, environment or {}, offline=offline)
         principal = read_principal(folders.config)
-        site = Site(repository, branch, folders, principal, clock=clock, patience_s=patience_s)
+        site = Site(
+            repository,
+            branch,
+            folders,
+            principal,
+            remote=access,
+            clock=clock,
+            patience_s=patience_s,
+        )
         return cls(site)
 
     def __enter__(self) -> Board:
@@ -112,6 +128,12 @@ class Board:
     def propose_policy(self) -> PolicyDocument:
         """The policy that HEAD's settings and recipes would install; see `Proposal.policy`."""
         return self._policy_of(self._head())
+
+    def _first_policy(self, carriage: Carriage) -> PolicyDocument:
+        """The policy of a new board, once every machine that works on it could have its workers."""
+        proposal = self._head()
+        carriage.check_pushed(proposal.revision)
+        return self._policy_of(proposal)
 
     def _policy_of(self, proposal: Proposal) -> PolicyDocument:
         try:
@@ -151,7 +173,7 @@ class Board:
 
         Raises `queue_missing` where there is no branch, `ledger_invalid` where it has no ledger.
         """
-        revision = self.site.store.revision()
+        revision = self.site.store.fetched()
         if revision is None:
             raise no_history()
         data = self.site.repository.read_file(revision, LEDGER_FILE, MAX_LEDGER_BYTES)
@@ -162,7 +184,17 @@ class Board:
     def view(self) -> View:
         """The present tip at the present time, for the read models in `board.reading`."""
         history = self.history()
-        return View(history, self.site.publisher.decision_time(history.projection))
+        at_ms = self.site.publisher.decision_time(history.projection)
+        return View(history, at_ms, "snapshot" if self.site.is_offline else "live")
+
+    def place(self) -> Document:
+        """Where the board is: `branch`, and on a remote its `remote` and when that was last seen to
+        be so, `fetched_at_ms`."""
+        site = self.site
+        if site.remote is None:
+            return {"branch": site.branch}
+        seen = {"fetched_at_ms": site.store.seen_ms()}
+        return {"branch": site.branch, "remote": site.remote.name, **known(**seen)}
 
     def policy_check(self) -> Document:
         """What HEAD's settings and recipes would install, and how that differs from what is.
@@ -199,13 +231,16 @@ class Board:
         self._head()
         actor = self.site.actor("producer")
         portions = split_plan(plan, identity) if split else [whole(plan, identity)]
-        routes = Routes(self.site.repository, lenient=len(portions) > 1)
+        carriage = Carriage(self.site)
+        routes = Routes(
+            self.site.repository, lenient=len(portions) > 1, bring=carriage.bring_commit
+        )
         intents = [
             Submit(
                 portion.request_id,
                 actor,
                 portion.plan,
-                self.propose_policy,
+                partial(self._first_policy, carriage),
                 partial(routes.check, places=portion.places),
             )
             for portion in portions

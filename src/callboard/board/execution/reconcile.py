@@ -19,6 +19,7 @@ from callboard.board.execution.settle import Settler, run_of
 from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
+from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
 # How long a supervisor that lives may take to begin. Ruling it out earlier would do no harm, as it
@@ -76,7 +77,7 @@ class Reconciler:
         try:
             return step()
         except CallboardError as error:
-            if error.code in ("contention", "launch_failed"):
+            if error.code in UNPUBLISHED or error.code == "launch_failed":
                 raise
             return error.code
 

@@ -6,8 +6,10 @@ all it goes by, so that a pass cut short is finished by whoever comes next, and 
 
 from __future__ import annotations
 
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
+from callboard.board.outputs.bounds import Unmet
 from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.effects import apply_claim
 from callboard.board.projection.entities import DispatchState, WorkState
@@ -20,6 +22,8 @@ from callboard.board.publishing.lifecycle import Proof
 from callboard.errors import CallboardError
 
 GIT_READBACK = "git-readback"
+# What a remote says of outputs, as a verdict; anything else is that it could not be asked.
+_NOT_TAKEN = frozenset({"push_refused", "remote_ref_conflict", "shallow_refused"})
 
 
 def run_of(site: Site, state: DispatchState, run_id: str) -> ops.Run:
@@ -40,6 +44,7 @@ class Settler:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._carriage = Carriage(site)
         # Work id -> how many attempts failed up to now, and when the last one did.
         self._failed: dict[str, tuple[int, int]] = {}
 
@@ -68,13 +73,41 @@ class Settler:
         self._failed[work_id] = attempts, now_ms
         bounds = projection.pool(work.work.pool).reconciliation
         waited_ms = now_ms - (work.completed_at or now_ms)
-        exhausted = attempts >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
+        exhausted = waited_ms >= bounds.deadline_ms
+        if not self._is_elsewhere(dispatch):
+            exhausted = exhausted or attempts >= bounds.max_attempts
         if dispatch.released and dispatch.conclusion is not None and exhausted:
             return self._record_failure(work_id, delivery, dispatch.conclusion, attempts)
         return "pending"
 
+    def _is_elsewhere(self, dispatch: DispatchState) -> bool:
+        """Whether the run was another machine's, which may deliver at any moment.
+
+        Then only time tells that it does not, never how often it was looked for from here.
+        """
+        run = dispatch.run
+        if self._site.remote is None or run is None:
+            return False
+        return self._site.registry.by_run(run.run_id) is None
+
     def _deliver(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
-        """Finish what was prepared, if anything is left of it, then read everything back."""
+        """Finish what was prepared, if anything is left of it, then read everything back.
+
+        A board on a remote has it there, too, before anybody hears of it.
+        """
+        self._carriage.bring_outputs(str(work.claim_id))
+        delivery = self._delivery(work, dispatch, handle)
+        if delivery.verified:
+            try:
+                self._carriage.send_outputs(str(work.claim_id))
+            except CallboardError as error:
+                if error.code not in _NOT_TAKEN:
+                    raise
+                missing = (Unmet(error.code, error.message),)
+                return Delivery(False, delivery.descriptor, missing)
+        return delivery
+
+    def _delivery(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
         run = dispatch.run
         if run is not None:
             context = context_of(

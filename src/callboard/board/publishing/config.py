@@ -64,9 +64,15 @@ class QueueSettings(Record, frozen=True, kw_only=True):
 
 
 class BoardSettings(Record, frozen=True, kw_only=True):
-    """The table `[board]`: where the board lives."""
+    """The table `[board]`: where the board lives.
+
+    `remote` names the remote whose branch it is; without it the branch is the repository's own. A
+    call to the remote is stopped after `remote_timeout_seconds`.
+    """
 
     branch: Identity = DEFAULT_BRANCH
+    remote: Identity | UnsetType = UNSET
+    remote_timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
 
 
 class Settings(Record, frozen=True, kw_only=True):

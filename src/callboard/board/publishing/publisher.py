@@ -1,7 +1,9 @@
 """The one publication path: read, replay, recognise, build, check, append, or begin again.
 
 Source: specification 1, §7.7. A lost race discards the whole decision; an unknown outcome is
-settled by looking for the request. It decides nothing about what a request may do.
+settled by looking for the request. It decides nothing about what a request may do. Where a look
+asks another machine, a decision is first tried upon the tip that is known: the append tells
+whether it still holds, and whatever is answered without one is decided upon a tip just read.
 """
 
 from __future__ import annotations
@@ -9,9 +11,10 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Literal
 
 from callboard.board.ledger import replay
 from callboard.board.ledger.history import History
@@ -28,6 +31,7 @@ from callboard.errors import CallboardError
 DEFAULT_PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
+_MAX_DOUBTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,20 @@ class Accepted:
     source: str | None
     replayed: bool
 
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A line that was decided upon the commit `source`, and applied to the projection."""
+
+    line: bytes
+    source: str | None
+    message: str
+
+
+_View = Literal["hoped", "asked", "reread"]
+"""Upon which tip is decided: the one that is known, the present one, or one known to be new."""
+
+_Outcome = Accepted | Nothing | CallboardError | None
 
 Turn = Callable[[float], AbstractContextManager[None]]
 """Waits at most so many seconds for this process's turn to write, and holds it for the block."""
@@ -79,17 +97,52 @@ class Publisher:
         self._lock = threading.RLock()
         self._history = History()
         self._tip = LedgerTip(None, b"")
+        self._is_steady = False
+        self._has_looked = False
 
     def refresh(self) -> History:
-        """The validated history at the present tip; raises `ledger_invalid`."""
+        """The validated history at the present tip; raises `ledger_invalid`.
+
+        Within `steady` it is looked for once only where a look asks another machine.
+        """
         with self._lock:
-            revision = self._store.revision()
-            if revision == self._tip.revision and revision is not None:
+            known = self._tip.revision is not None
+            if known and self._has_looked and self._store.is_far:
                 return self._history
-            tip = self._store.read()
-            known, self._history, self._tip = self._history, History(), LedgerTip(None, b"")
-            self._history, self._tip = known.continued(tip.data), tip
+            return self._asked()
+
+    def known(self) -> History:
+        """The history as this process knows it, read if it knows none: for what never changes."""
+        with self._lock:
+            return self._history if self._tip.revision is not None else self.refresh()
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Look at a far board once in the block: at first use, or after a race was lost.
+
+        For a pass that looks often and decides nothing by itself: what it writes is judged upon the
+        tip that it is appended to.
+        """
+        was, self._is_steady = self._is_steady, True
+        try:
+            yield
+        finally:
+            self._is_steady = was
+            self._has_looked = self._has_looked and was
+
+    def _asked(self) -> History:
+        self._has_looked = self._is_steady
+        if self._tip.revision is not None and self._store.revision() == self._tip.revision:
             return self._history
+        return self._reread()
+
+    def _reread(self) -> History:
+        tip = self._store.read()
+        if tip.revision is not None and tip.revision == self._tip.revision:
+            return self._history
+        known, self._history, self._tip = self._history, History(), LedgerTip(None, b"")
+        self._history, self._tip = known.continued(tip.data), tip
+        return self._history
 
     def decision_time(self, projection: Projection) -> int:
         """One time for a whole decision: never before the last commit's."""
@@ -98,29 +151,57 @@ class Publisher:
     def publish(self, intent: Intent) -> Accepted | Nothing:
         """Carry an intent to one committed result, or to the reason why nothing is written.
 
-        Raises the refusal of the request itself, or `contention` when every try until the
-        deadline lost its race.
+        Raises the refusal of the request itself, `contention` when every try until the deadline
+        lost its race, or `outcome_unknown` where the request may stand and was not found.
         """
         with self._lock:
             deadline = time.monotonic() + self._patience_s
             pause_s = _FIRST_PAUSE_S
+            view: _View = "hoped" if self._store.is_far else "asked"
+            doubts = 0
             while True:
                 with self._turn(max(0.0, deadline - time.monotonic())):
-                    outcome = self._attempt(intent)
+                    outcome = self._attempt(intent, view)
+                is_late = time.monotonic() >= deadline
+                if isinstance(outcome, CallboardError):
+                    doubts += 1
+                    outcome = self._after_doubt(
+                        intent, outcome, is_last=is_late or doubts == _MAX_DOUBTS
+                    )
                 if outcome is not None:
                     return outcome
-                if time.monotonic() >= deadline:
-                    raise CallboardError(
-                        "contention",
-                        f"other writers won every race for {self._patience_s:g} s",
-                        "nothing was written; try again",
-                        {"request_id": intent.request_id},
-                    )
-                self._pause(self._chance.uniform(0, pause_s))
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                if is_late:
+                    raise _outrun(intent, self._patience_s)
+                if view != "hoped":
+                    self._pause(self._chance.uniform(0, pause_s))
+                    pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                view = "reread"
 
-    def _attempt(self, intent: Intent) -> Accepted | Nothing | None:
-        history = self.refresh()
+    def _attempt(self, intent: Intent, view: _View) -> _Outcome:
+        """One decision and its append; None for a lost race, the error for an unknown outcome.
+
+        Upon a hoped-for tip only an append counts: any other answer is asked for again upon the
+        tip that the store has now.
+        """
+        made: _Made | Accepted | Nothing | None = None
+        if view == "hoped":
+            made = self._hoped(intent)
+        if made is None:
+            history = self._reread() if view == "reread" else self._asked()
+            made = self._made(intent, history)
+        return self._appended(intent, made) if isinstance(made, _Made) else made
+
+    def _hoped(self, intent: Intent) -> _Made | None:
+        if self._tip.revision is None:
+            return None
+        try:
+            made = self._made(intent, self._history)
+        except CallboardError:
+            return None
+        return made if isinstance(made, _Made) else None
+
+    def _made(self, intent: Intent, history: History) -> _Made | Accepted | Nothing:
+        """What the intent comes to upon `history`: a line, applied already, or an answer."""
         projection = history.projection
         known = projection.requests.get(intent.request_id)
         if known is not None:
@@ -140,22 +221,39 @@ class Publisher:
         # What is written is what a reader makes of it: bounds and types are judged on the bytes.
         read = read_line(line[:-1])
         replay.apply(projection, read)
+        return _Made(line, source, _message(intent, candidate))
+
+    def _appended(self, intent: Intent, made: _Made) -> _Outcome:
+        history = self._history
         try:
-            outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
-        except CallboardError as error:
-            replay.take_back(projection)
-            if error.code != "outcome_unknown":
-                raise
-            # The next try looks for the request id before it writes anything.
-            return None
-        except BaseException:
-            replay.take_back(projection)
+            outcome = self._store.append(self._tip, made.line, message=made.message)
+        except BaseException as error:
+            replay.take_back(history.projection)
+            if isinstance(error, CallboardError) and error.code == "outcome_unknown":
+                return error
             raise
-        if isinstance(outcome, Appended):
-            history.adopt(outcome.tip.data)
-            self._tip = outcome.tip
-            return Accepted(projection.requests[intent.request_id], source, replayed=False)
-        replay.take_back(projection)
+        if not isinstance(outcome, Appended):
+            replay.take_back(history.projection)
+            return None
+        history.adopt(outcome.tip.data)
+        self._tip = outcome.tip
+        request = history.projection.requests[intent.request_id]
+        return Accepted(request, made.source, replayed=False)
+
+    def _after_doubt(
+        self, intent: Intent, doubt: CallboardError, *, is_last: bool
+    ) -> Accepted | None:
+        """Look for a request that may stand. Where that is not to be found out, the doubt stays."""
+        doubt.details["request_id"] = intent.request_id
+        try:
+            history = self._reread()
+        except CallboardError as error:
+            raise doubt from error
+        known = history.projection.requests.get(intent.request_id)
+        if known is not None:
+            return self._recognise(intent, known, history)
+        if is_last:
+            raise doubt
         return None
 
     @staticmethod
@@ -171,6 +269,15 @@ class Publisher:
                 {"commit_id": known.id, "kind": known.kind},
             )
         return Accepted(known, commit.previous, replayed=True)
+
+
+def _outrun(intent: Intent, patience_s: float) -> CallboardError:
+    return CallboardError(
+        "contention",
+        f"other writers won every race for {patience_s:g} s",
+        "nothing was written; try again",
+        {"request_id": intent.request_id},
+    )
 
 
 def assemble(

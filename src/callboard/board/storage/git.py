@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import shlex
 import threading
+from collections.abc import Callable
 from io import BytesIO
 
 from callboard.board.storage.commits import TreeEntry, path_parts
@@ -29,6 +30,7 @@ from callboard.board.storage.framing import (
 )
 from callboard.board.storage.refs import check_name
 from callboard.board.storage.refusals import base_mismatch
+from callboard.board.storage.remote_refusals import queue_not_fetched
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended, LedgerTip, LostRace
 from callboard.clock import Clock, SystemClock
@@ -47,6 +49,8 @@ class GitStore:
 
     The repository stays the caller's to close. `clock` dates the commits.
     """
+
+    is_far = False
 
     def __init__(
         self,
@@ -83,6 +87,18 @@ class GitStore:
             raise self._refused("it is only another name for a different branch")
         return held.oid
 
+    def glimpse(self) -> str | None:
+        """What `revision` would answer, as far as that is known without asking another machine."""
+        return self.revision()
+
+    def fetched(self) -> str | None:
+        """What `revision` answers, once its objects are here."""
+        return self.revision()
+
+    def seen_ms(self) -> int | None:
+        """When a board on another machine was last read, in Unix ms; None where that is untold."""
+        return None
+
     def read(self) -> LedgerTip:
         """The ledger at the branch tip; see `LedgerStore.read`.
 
@@ -93,7 +109,9 @@ class GitStore:
         with self._lock:
             # Looked at under the lock: a tip older than the last one seen is a branch gone back.
             revision = self.revision()
-            if revision is not None:
+            if revision is None:
+                self._refuse_unfetched()
+            else:
                 self._refuse_default()
             return self._at(revision)
 
@@ -124,7 +142,7 @@ class GitStore:
         """
         check_lines(lines, len(base.data), self._where)
         with self._lock:
-            revision = self.revision()
+            revision = self._present(base)
             if revision != base.revision:
                 return LostRace()
             self._refuse_default()
@@ -139,19 +157,30 @@ class GitStore:
             commits.append(self._commit(revision, data, lines, message))
             return commits[0]
 
-        try:
-            if not self._repository.move_ref(self._ref, revision, make):
-                return LostRace()
-        except CallboardError as error:
-            if error.code == "ref_locked" and not error.details["stale"]:
-                return LostRace()
-            raise
+        if not self._move(revision, make):
+            return LostRace()
         tip = LedgerTip(commits[0], data + lines)
         with self._lock:
             # Another thread may have read a later tip meanwhile, and what it was told stays.
             if len(tip.data) > len(self._last.data):
                 self._last = tip
         return Appended(tip)
+
+    def _present(self, base: LedgerTip) -> str | None:
+        """Where the branch is, before something is made upon `base`."""
+        return self.revision()
+
+    def _move(self, old: str | None, make: Callable[[], str]) -> bool:
+        """Move the branch from `old` to the commit that `make` answers; False: the race is lost.
+
+        The only place that decides where the branch is, and what it takes to move it.
+        """
+        try:
+            return self._repository.move_ref(self._ref, old, make)
+        except CallboardError as error:
+            if error.code == "ref_locked" and not error.details["stale"]:
+                return False
+            raise
 
     def _commit(self, parent: str | None, data: bytes, lines: bytes, message: str) -> str:
         """Write the new ledger and its commit. The only place that decides how it is stored."""
@@ -194,7 +223,15 @@ class GitStore:
         if self._repository.default_branch() == self._branch:
             raise self._refused("it is the default branch of 'origin'")
 
+    def _refuse_unfetched(self) -> None:
+        """An absent branch that a remote has is no empty board."""
+        self._refuse_default()
+        remote = self._repository.tracked_by(self._branch)
+        if remote is not None:
+            raise queue_not_fetched(remote, self._branch)
+
     def _refuse_unborn(self) -> None:
+        self._refuse_unfetched()
         folder = self._repository.checkout_of(self._branch)
         if folder is not None:
             raise self._refused(f"it is checked out in {str(folder)!r}, and holds no ledger")

@@ -37,6 +37,14 @@ class LostRace:
 class LedgerStore(Protocol):
     """An append-only sequence of lines with compare-and-append (§7.7)."""
 
+    @property
+    def is_far(self) -> bool:
+        """Whether a look at the tip asks another machine.
+
+        Then a writer first tries upon the tip it knows, as the append tells whether that holds.
+        """
+        ...
+
     def revision(self) -> str | None:
         """A cheap look at the tip; None while the ledger is absent."""
         ...
@@ -57,6 +65,7 @@ class LedgerStore(Protocol):
 
         Creates the ledger when `base.revision` is None. `message` describes the write for
         people. After `Appended` the bytes survive a crash of the machine. Raises `CallboardError`
-        `ledger_invalid` for bad lines as for a bad ledger, and `append_base_invalid`.
+        `ledger_invalid` for bad lines as for a bad ledger, and `append_base_invalid`;
+        `outcome_unknown` where the lines may stand: look for them before anything else.
         """
         ...
