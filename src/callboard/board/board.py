@@ -21,7 +21,7 @@ from callboard.board.execution.host import Host
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.routes import Routes
 from callboard.board.execution.site import Folders, Site
-from callboard.board.execution.whereabouts import whereabouts
+from callboard.board.execution.whereabouts import refuse_elsewhere, whereabouts
 from callboard.board.ledger.history import History
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
@@ -65,8 +65,9 @@ class Part:
 class Board:
     """One repository's board. Close it, or use it as a context."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, environment: Mapping[str, str] | None = None) -> None:
         self.site = site
+        self._environment = environment
 
     @classmethod
     def open(
@@ -102,7 +103,7 @@ class Board:
             clock=clock,
             patience_s=patience_s,
         )
-        return cls(site)
+        return cls(site, environment)
 
     def __enter__(self) -> Board:
         return self
@@ -165,8 +166,15 @@ class Board:
     # --- reading -------------------------------------------------------------------------------
 
     def history(self) -> History:
-        """The validated history at the present tip."""
-        return self.site.publisher.refresh()
+        """The validated history at the present tip.
+
+        A board that begins here is looked for on the repository's remotes first, once.
+        """
+        history = self.site.publisher.refresh()
+        if history.projection.tip is None and self.site.remote is None and self._environment:
+            refuse_elsewhere(self.site.repository, self.site.branch, self._environment)
+            self._environment = None
+        return history
 
     def ledger_bytes(self) -> bytes:
         """The ledger's bytes as the branch has them, whole or not, for who looks into a damage.
@@ -229,6 +237,7 @@ class Board:
         """
         identity = self._begin(request_id)
         self._head()
+        self.history()
         actor = self.site.actor("producer")
         portions = split_plan(plan, identity) if split else [whole(plan, identity)]
         carriage = Carriage(self.site)

@@ -157,12 +157,14 @@ class Publisher:
         with self._lock:
             deadline = time.monotonic() + self._patience_s
             pause_s = _FIRST_PAUSE_S
-            view: _View = "hoped" if self._store.is_far else "asked"
+            first: _View = "hoped" if self._store.is_far else "asked"
+            view = first
             doubts = 0
             while True:
                 with self._turn(max(0.0, deadline - time.monotonic())):
                     outcome = self._attempt(intent, view)
                 is_late = time.monotonic() >= deadline
+                in_doubt = isinstance(outcome, CallboardError)
                 if isinstance(outcome, CallboardError):
                     doubts += 1
                     outcome = self._after_doubt(
@@ -175,7 +177,7 @@ class Publisher:
                 if view != "hoped":
                     self._pause(self._chance.uniform(0, pause_s))
                     pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-                view = "reread"
+                view = first if in_doubt else "reread"
 
     def _attempt(self, intent: Intent, view: _View) -> _Outcome:
         """One decision and its append; None for a lost race, the error for an unknown outcome.
