@@ -131,6 +131,19 @@ def test_a_board_that_was_removed_is_not_revived_by_an_append(remote: Remote, gi
     assert remote.tip() is None
 
 
+def test_a_server_that_takes_only_fast_forwards_takes_every_append(
+    remote: Remote, git: Git
+) -> None:
+    git(remote.path, "config", "receive.denyNonFastForwards", "true")
+    git(remote.path, "config", "receive.denyDeletes", "true")
+    remote.hook("update", 'case $2 in 0*) ;; *) git merge-base --is-ancestor "$2" "$3";; esac')
+    one, two = remote.store(remote.clone("one")), remote.store(remote.clone("two"))
+    for store, lines in ((one, ONE), (two, TWO), (one, THREE)):
+        appended(store, lines)
+    assert remote.ledger() == ONE + TWO + THREE
+    assert git(remote.path, "rev-list", "--count", "work-queue") == "3"
+
+
 @pytest.mark.parametrize(
     "name",
     ["", "-f", "--upload-pack=x", "https://host/x.git", "../hub.git", "a b", "a:b", "x.lock"],
