@@ -323,7 +323,8 @@ def cli_page() -> str:
 # The command line
 
 `callboard VERB [OPTIONS]`. `--json`, `--repo`, `--branch`, `--remote` and `--offline` may stand
-before the verb or after it. With `--json` standard output holds exactly one JSON document; progress goes to standard error.
+before the verb or after it. With `--json` standard output holds exactly one JSON document; progress
+goes to standard error.
 
 | exit | meaning |
 |---|---|

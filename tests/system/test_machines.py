@@ -123,6 +123,24 @@ def test_outputs_that_one_machine_sent_are_verified_on_another(
     check(machines)
 
 
+def test_a_finished_run_outlives_an_outage_of_the_remote(machines: Machines) -> None:
+    one, go = machines.all[0], machines.all[0].file("go")
+    script = [f"say {one.file('here')}", f"await {go}", "deliver", "completed"]
+    one.submit({"key": "a", "payload": {"first": script}, "contract": BOTH})
+    process = one.start(environment=one.environment)
+    one.wait_for(one.file("here"))
+    away = machines.hub.with_name("away")
+    machines.hub.rename(away)
+    go.touch()
+    # The report is written before the end of the Claim is, which the remote does not take now.
+    until(lambda: list(one.folders.state.glob("runs/*/report.json")))
+    away.rename(machines.hub)
+    summary = one.finish(process)
+    assert summary["reason"] == "idle"
+    check(machines)
+    assert len(one.journal) == 1
+
+
 def test_a_push_paused_and_a_machine_killed(tmp_path: Path) -> None:
     made = Machines(tmp_path, timeout_s=2)
     try:

@@ -212,11 +212,12 @@ class Reconciler:
         return f"launch_{state.state}"
 
     def _is_under_way_elsewhere(self, state: DispatchState) -> bool:
-        """Whether another user has only just begun this launch, whose registry is not ours."""
+        """Whether somebody with another registry may only just have begun this launch: another
+        user, or on a board that is shared through a remote the same one on another machine."""
         sender = state.sender
         age_ms = self._site.clock.now_ms() - (state.started_at or 0)
         ours = sender is None or sender.principal == self._site.principal
-        return not ours and age_ms < LAUNCH_GRACE_MS
+        return (not ours or self._site.remote is not None) and age_ms < LAUNCH_GRACE_MS
 
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")

@@ -81,21 +81,22 @@ class Settler:
         return "pending"
 
     def _is_elsewhere(self, dispatch: DispatchState) -> bool:
-        """Whether the run was another machine's, which may deliver at any moment.
+        """Whether the run was another clone's, which may deliver at any moment.
 
         Then only time tells that it does not, never how often it was looked for from here.
         """
-        run = dispatch.run
-        if self._site.remote is None or run is None:
+        if self._site.remote is None:
             return False
-        return self._site.registry.by_run(run.run_id) is None
+        dispatch_id = dispatch.assignment.dispatch_id
+        return self._site.registry.find(self._site.key, dispatch_id) is None
 
     def _deliver(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
         """Finish what was prepared, if anything is left of it, then read everything back.
 
         A board on a remote has it there, too, before anybody hears of it.
         """
-        self._carriage.bring_outputs(str(work.claim_id))
+        if self._is_elsewhere(dispatch):
+            self._carriage.bring_outputs(str(work.claim_id))
         delivery = self._delivery(work, dispatch, handle)
         if delivery.verified:
             try:

@@ -43,7 +43,8 @@ from callboard.board.storage.transport import DEFAULT_TIMEOUT_S, RemoteAccess
 from callboard.errors import CallboardError
 
 PATIENCE_S = 120.0
-# How long the end of a run waits for a remote that is out of reach, rather than be lost.
+# How long the end of a run waits for a remote that is out of reach, or for its turn to write there,
+# rather than be lost.
 OUTAGE_S = 3_600.0
 RUN_ENDED = "run_ended"
 _SUCCESS = "success"
@@ -216,7 +217,7 @@ class Supervisor:
         return Terms.of(
             {rule.type: (rule.min, rule.max) for rule in outputs},
             object_format=workspace.object_format(state.profile.ref),
-            result_bytes=self._site.publisher.refresh().projection.policy.limits.result_bytes,
+            result_bytes=self._site.publisher.known().projection.policy.limits.result_bytes,
         )
 
     def _prepare(self, state: DispatchState, recipe: Recipe) -> None:
@@ -339,7 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             folders,
             read_principal(folders.config),
             remote=_access(asked),
-            patience_s=PATIENCE_S,
+            patience_s=PATIENCE_S if asked.remote is None else OUTAGE_S,
         )
         supervisor = Supervisor(site, asked.dispatch, asked.run, dict(os.environ))
         signal.signal(signal.SIGTERM, supervisor.request_stop)

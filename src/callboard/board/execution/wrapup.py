@@ -127,7 +127,7 @@ class WrapUp:
 
     def _patch_message(self) -> str:
         """The nodes that the run was for, for a person; their ids below."""
-        projection = self._site.publisher.refresh().projection
+        projection = self._site.publisher.known().projection
         states = [projection.works[one.work_id] for one in self._assignment.claims]
         title = ", ".join(
             f"{state.work.node_key} (graph {state.work.graph_id[:40]}), attempt {state.attempts}"
