@@ -16,7 +16,7 @@ from callboard.board.protocol import operations as ops
 from tests.ambient import DEEP
 from tests.board.execution.repositories import git
 from tests.board.execution.waiting import until
-from tests.system.machines import Machines
+from tests.system.machines import REMOTE, Machines
 from tests.system.world import BOTH, HERE, WORKER, recipe
 
 ROUNDS = 50 if DEEP else 4
@@ -194,7 +194,10 @@ def claimers(machines: Machines) -> list[subprocess.Popen[str]]:
     return started
 
 
-def test_one_turn_is_granted_once_however_many_ask(machines: Machines) -> None:
+def test_one_turn_is_granted_once_however_many_ask(tmp_path: Path) -> None:
+    # Nothing that is granted here is ever launched, so that every round takes a place for good.
+    settings = REMOTE.format(timeout_s=60) + "[work_queue]\nconcurrency = 64\n"
+    machines = Machines(tmp_path, settings=settings)
     one = machines.all[0]
     one.submit({"key": "n0"})
     asking = claimers(machines)
@@ -221,6 +224,7 @@ def test_one_turn_is_granted_once_however_many_ask(machines: Machines) -> None:
         for process in asking:
             process.kill()
             process.communicate()
+        machines.end()
 
 
 def test_whoever_gets_a_turn_holds_it_in_the_own_name(machines: Machines) -> None:
@@ -338,3 +342,28 @@ def test_a_machine_without_the_workers_does_not_take_turns(machines: Machines) -
     assert error["code"] == "worker_unavailable"
     assert "git push origin BRANCH" in error["hint"]
     assert not [each for each in one.operations() if isinstance(each, ops.Claim)]
+
+
+@pytest.mark.parametrize(
+    ("remote", "code"),
+    [
+        ("-u", "remote_invalid"),
+        ("https://example.invalid/x.git", "remote_invalid"),
+        ("elsewhere", "remote_unknown"),
+    ],
+)
+def test_the_settings_name_a_remote_that_exists(tmp_path: Path, remote: str, code: str) -> None:
+    made = Machines(tmp_path, settings=f"[board]\nremote = {json.dumps(remote)}\n")
+    one = made.all[0]
+    answer = one.callboard("--json", "status")
+    assert answer.returncode == 1
+    error = json.loads(answer.stdout)["error"]
+    assert error["code"] == code
+    assert repr(remote) in error["message"]
+    assert one.callboard("--remote", "origin", "status").returncode == 0
+
+
+def test_a_new_board_of_this_repository_needs_no_remote_that_answers(tmp_path: Path) -> None:
+    made = Machines(tmp_path, settings="")
+    made.hub.rename(made.hub.with_name("away"))
+    assert made.all[0].callboard("status").returncode == 0
