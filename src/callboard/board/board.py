@@ -25,8 +25,6 @@ from callboard.board.execution.whereabouts import refuse_elsewhere, whereabouts
 from callboard.board.ledger.history import History
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
-from callboard.board.protocol.scalars import ReasonCode
-from callboard.board.protocol.validate import faults_of, show
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.bootstrap import default_pool
 from callboard.board.publishing.config import Settings
@@ -35,12 +33,17 @@ from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted
 from callboard.board.publishing.recipe import Recipe
-from callboard.board.publishing.request_ids import checked_request_id, new_request_id, numbered
+from callboard.board.publishing.request_ids import (
+    check_reason,
+    checked_request_id,
+    new_request_id,
+    numbered,
+)
 from callboard.board.publishing.submission import rehearse, split_plan, whole
 from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
 from callboard.board.reading.pauses import CONTROLS, Pause
-from callboard.board.reading.view import Document, View, known, no_history
+from callboard.board.reading.view import Document, View, no_history
 from callboard.board.storage.framing import MAX_LEDGER_BYTES
 from callboard.board.storage.git import LEDGER_FILE
 from callboard.board.storage.repository import Repository
@@ -85,10 +88,8 @@ class Board:
         """The board of the repository around `path`; branch and remote are those of the settings.
 
         A board on a remote is reached by the user's `git` in `environment`, without which that has
-        no home, credentials or search path but the system's. `offline`: only what was read of it
-        before is shown, and nothing is written.
-
-        Raises `repository_missing`, `config_invalid`, `queue_branch_refused`, `remote_invalid` or
+        no home and no credentials. `offline`: only what was read of it before is shown. Raises
+        `repository_missing`, `config_invalid`, `queue_branch_refused`, `remote_invalid` or
         `git_missing`.
         """
         repository = Repository.discover(path)
@@ -166,10 +167,8 @@ class Board:
     # --- reading -------------------------------------------------------------------------------
 
     def history(self) -> History:
-        """The validated history at the present tip.
-
-        A board that begins here is looked for on the repository's remotes first, once.
-        """
+        """The validated history at the present tip. Where there is none yet, the repository's
+        remotes are asked once for the board."""
         history = self.site.publisher.refresh()
         if history.projection.tip is None and self.site.remote is None and self._environment:
             refuse_elsewhere(self.site.repository, self.site.branch, self._environment)
@@ -194,15 +193,6 @@ class Board:
         history = self.history()
         at_ms = self.site.publisher.decision_time(history.projection)
         return View(history, at_ms, "snapshot" if self.site.is_offline else "live")
-
-    def place(self) -> Document:
-        """Where the board is: `branch`, and on a remote its `remote` and when that was last seen to
-        be so, `fetched_at_ms`."""
-        site = self.site
-        if site.remote is None:
-            return {"branch": site.branch}
-        seen = {"fetched_at_ms": site.store.seen_ms()}
-        return {"branch": site.branch, "remote": site.remote.name, **known(**seen)}
 
     def policy_check(self) -> Document:
         """What HEAD's settings and recipes would install, and how that differs from what is.
@@ -387,7 +377,7 @@ class Board:
     ) -> Accepted | Nothing:
         """End Work for good; its successors stay blocked until they are cancelled too."""
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         actor = self.site.actor("producer")
         return self.site.publisher.publish(lifecycle.cancel_work(identity, work_ids, reason, actor))
 
@@ -396,7 +386,7 @@ class Board:
     ) -> Accepted | Nothing:
         """Pause or resume the admission of Work or the granting of Claims."""
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         actor = self.site.actor("administrator")
         return self.site.publisher.publish(
             lifecycle.control(identity, CONTROLS[what], paused, reason, actor)
@@ -406,12 +396,3 @@ class Board:
         """Where every change begins: whether it may write here, and the id it goes by."""
         self.site.store.check_writable()
         return checked_request_id(request_id)
-
-
-def _check_reason(reason: str) -> None:
-    if faults_of(ReasonCode, reason):
-        raise CallboardError(
-            "reason_invalid",
-            f"{show(reason)} is no reason code",
-            "1 to 128 letters, digits, '_', '.', ':' and '-', such as not_needed",
-        )

@@ -84,6 +84,14 @@ class Site:
         """Whether only what was read of the board before is shown."""
         return self.remote is not None and self.remote.offline
 
+    def place(self) -> dict[str, object]:
+        """Where the board is: `branch`, and of one on a remote `remote` and `fetched_at_ms`, when
+        this clone last saw it so; None where that is untold."""
+        if self.remote is None:
+            return {"branch": self.branch}
+        seen_ms = self.store.seen_ms()
+        return {"branch": self.branch, "remote": self.remote.name, "fetched_at_ms": seen_ms}
+
     @property
     def principal(self) -> str:
         """Who acts, or `identity_missing`; reading needs none."""

@@ -48,7 +48,7 @@ _AHEAD_MS = 5_000
 def status(context: click.Context, limit: int) -> None:
     """Show the board: columns, shares due and got, who is next, what is stuck."""
     board = board_of(context)
-    document = {**overview(board.view(), limit=limit), **board.place()}
+    document = {**overview(board.view(), limit=limit), **board.site.place()}
     for one in document["columns"]["running"]["works"]:
         mark_if_lost(board, one)
     emit(context, document, lambda: _text(document, board.next_step))

@@ -55,6 +55,6 @@ def _board(chosen: Chosen) -> dict[str, object]:
         return {
             "repository": board.site.name,
             "branch": board.site.branch,
-            "remote": board.place().get("remote"),
+            "remote": board.site.place().get("remote"),
             "tip": board.history().projection.tip,
         }
