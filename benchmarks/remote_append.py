@@ -71,7 +71,7 @@ class Bench:
         self.count += 1
         return record(-self.count)
 
-    def appends(self, store: RemoteStore, base: LedgerTip, runs: int) -> LedgerTip:
+    def appends(self, store: RemoteStore, base: LedgerTip, runs: int) -> None:
         """Time appends and pushes by hand in turn, so that both meet the same machine."""
         ours, floor = [], []
         parent, data = None, base.data
@@ -89,7 +89,6 @@ class Bench:
         value, least = statistics.median(ours), statistics.median(floor)
         show(f"append, {self.name}", value, floor=least, unit="ms", n=runs)
         show(f"appends a second, {self.name}", 1000 / value, floor=1000 / least, unit="1/s", n=runs)
-        return base
 
     def looks(self, store: RemoteStore, runs: int) -> None:
         """Time what a reader asks: whether there is something new, and what."""
@@ -120,15 +119,21 @@ class Bench:
 
 def measure(root: Path, name: str, size_bytes: int, runs: int) -> None:
     """All figures of one size."""
-    bench = Bench(root, name, size_bytes)
-    with Repository.discover(bench.clone) as repository:
-        access = RemoteAccess("origin", dict(os.environ))
-        store = RemoteStore(repository, "work-queue", Transport(repository, access))
-        first = store.append(store.read(), bench.data, message="bench")
-        assert isinstance(first, Appended)
-        tip = bench.appends(store, first.tip, runs)
-        bench.looks(store, runs)
-        bench.growth(store, tip, runs)
+    access = RemoteAccess("origin", dict(os.environ))
+    # What a remote keeps is told of one that has nothing but the board.
+    for kind in ("time", "growth"):
+        folder = root / kind
+        folder.mkdir(exist_ok=True)
+        bench = Bench(folder, name, size_bytes)
+        with Repository.discover(bench.clone) as repository:
+            store = RemoteStore(repository, "work-queue", Transport(repository, access))
+            first = store.append(store.read(), bench.data, message="bench")
+            assert isinstance(first, Appended)
+            if kind == "time":
+                bench.appends(store, first.tip, runs)
+                bench.looks(store, runs)
+            else:
+                bench.growth(store, first.tip, runs)
 
 
 def main() -> None:
