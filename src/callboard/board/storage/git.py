@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 import threading
+from collections.abc import Callable
 from io import BytesIO
 
 from callboard.board.storage.commits import TreeEntry, path_parts
@@ -24,6 +25,7 @@ from callboard.board.storage.framing import (
 )
 from callboard.board.storage.refs import check_name
 from callboard.board.storage.refusals import base_mismatch, nothing_to_replace
+from callboard.board.storage.remote_refusals import queue_not_fetched
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import (
     Appended,
@@ -53,6 +55,8 @@ class GitStore:
     ledger may stand for a longer one that was there before.
     """
 
+    is_far = False
+
     def __init__(
         self,
         repository: Repository,
@@ -68,6 +72,7 @@ class GitStore:
         self._file = file
         self._clock = SystemClock() if clock is None else clock
         self._ref = f"refs/heads/{branch}"
+        self._kept_by = self._ref
         self._where = f"{file!r} on branch {branch!r}"
         self._last = _ABSENT
         self._lock = threading.RLock()
@@ -90,6 +95,18 @@ class GitStore:
             raise self._refused("it is only another name for a different branch")
         return held.oid
 
+    def glimpse(self) -> str | None:
+        """What `revision` would answer, as far as that is known without asking another machine."""
+        return self.revision()
+
+    def fetched(self) -> str | None:
+        """What `revision` answers, once its objects are here."""
+        return self.revision()
+
+    def seen_ms(self) -> int | None:
+        """When a board on another machine was last read, in Unix ms; None where that is untold."""
+        return None
+
     def read(self) -> LedgerTip:
         """The ledger at the branch tip; see `LedgerStore.read`.
 
@@ -100,7 +117,9 @@ class GitStore:
         with self._lock:
             # Looked at under the lock: a tip older than the last one seen is a branch gone back.
             revision = self.revision()
-            if revision is not None:
+            if revision is None:
+                self._refuse_unfetched()
+            else:
                 self._refuse_default()
             return self._at(revision)
 
@@ -151,7 +170,7 @@ class GitStore:
 
     def _swap(self, base: LedgerTip, after: bytes, message: str) -> Appended | LostRace:
         with self._lock:
-            revision = self.revision()
+            revision = self._present(base)
             if revision != base.revision:
                 return LostRace()
             self._refuse_default()
@@ -166,13 +185,8 @@ class GitStore:
             commits.append(self._commit(revision, after, message))
             return commits[0]
 
-        try:
-            if not self._repository.move_ref(self._ref, revision, make):
-                return LostRace()
-        except CallboardError as error:
-            if error.code == "ref_locked" and not error.details["stale"]:
-                return LostRace()
-            raise
+        if not self._move(revision, make):
+            return LostRace()
         tip = LedgerTip(commits[0], after)
         with self._lock:
             # Another thread may have read a later tip meanwhile, and what it was told stays.
@@ -180,10 +194,31 @@ class GitStore:
                 self._last = tip
         return Appended(tip)
 
+    def _present(self, base: LedgerTip) -> str | None:
+        """Where the branch is, before something is made upon `base`."""
+        return self.revision()
+
+    def _move(self, old: str | None, make: Callable[[], str]) -> bool:
+        """Move the branch from `old` to the commit that `make` answers; False: the race is lost.
+
+        The only place that decides where the branch is, and what it takes to move it.
+        """
+        try:
+            return self._repository.move_ref(self._ref, old, make)
+        except CallboardError as error:
+            if error.code == "ref_locked" and not error.details["stale"]:
+                return False
+            raise
+
     def _commit(self, parent: str | None, data: bytes, message: str) -> str:
         """Write the new ledger and its commit. The only place that decides how it is stored."""
         return self._repository.commit_file(
-            parent, self._file, [data], message=message, at_ms=self._clock.now_ms(), ref=self._ref
+            parent,
+            self._file,
+            [data],
+            message=message,
+            at_ms=self._clock.now_ms(),
+            ref=self._kept_by,
         )
 
     def _at(self, revision: str | None) -> LedgerTip:
@@ -244,7 +279,15 @@ class GitStore:
         if self._repository.default_branch() == self._branch:
             raise self._refused("it is the default branch of 'origin'")
 
+    def _refuse_unfetched(self) -> None:
+        """An absent branch that a remote has is no empty board."""
+        self._refuse_default()
+        remote = self._repository.tracked_by(self._branch)
+        if remote is not None:
+            raise queue_not_fetched(remote, self._branch)
+
     def _refuse_unborn(self) -> None:
+        self._refuse_unfetched()
         folder = self._repository.checkout_of(self._branch)
         if folder is not None:
             raise self._refused(f"it is checked out in {str(folder)!r}, and holds no ledger")
