@@ -316,3 +316,23 @@ def test_a_deployment_is_no_difference_of_the_policy(person: Person, tmp_path: P
     receipt = person.ask("policy", "install", "--from-config")
     assert receipt["status"] == "committed"
     assert [one["deployed"] for one in person.ask("policy", "show")["workers"]] == [False]
+
+
+# --- an old plan posted again --------------------------------------------------------------------
+
+
+def test_an_older_plan_changes_nothing_of_what_stands_and_says_so(person: Person) -> None:
+    person.submit(plan("a", "b"))
+    person.done("cancel", "b", "--reason", "not_needed")
+    receipt = person.submit(plan("a", "b", "c"))
+    assert {node["node_key"]: node["stood_before"] for node in receipt["nodes"]} == {
+        "a": True,
+        "b": True,
+        "c": False,
+    }
+    assert person.ask("show", "b")["work"]["state"] == "cancelled"
+    said = person.done("submit", "-", stdin=plan("a", "b", "d")).stdout
+    assert "2 of them stood already and stay as they are: a (ready), b (done)" in said
+    again = person.ask("submit", "-", stdin=plan("a", "b"))
+    assert again["status"] == "already_submitted"
+    assert all(node["stood_before"] for node in again["nodes"])

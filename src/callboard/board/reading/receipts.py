@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from callboard.board.ledger.history import History
 from callboard.board.projection.entities import ClaimState, DispatchState, RequestState
 from callboard.board.projection.state import Projection
+from callboard.board.projection.transitions.context import POSITION_BITS
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import DispatchNextParameters, SubmitParameters
 from callboard.board.reading.attempts import launch_status
@@ -62,7 +63,7 @@ def _changes(view: View, request: RequestState) -> Document:
 
     Read from the record, so that a repetition tells the truth.
     """
-    if request.kind not in ("cancel_work", "control"):
+    if request.kind not in ("cancel_work", "control", "deployment", "priority"):
         return {}
     try:
         commit = view.history.commit(view.projection.commit_ids[request.id])
@@ -136,7 +137,7 @@ def submit_receipt(view: View, request: RequestState) -> Document:
         **view.stamp(),
         **_head(view.history, request),
         "status": "submitted",
-        "nodes": node_documents(view, works),
+        "nodes": node_documents(view, works, view.projection.commit_ids[request.id]),
         **({} if is_whole else {"before_checkpoint": True}),
     }
 
@@ -158,8 +159,11 @@ def _submitted(view: View, request: RequestState) -> tuple[Iterable[str], bool]:
     return [one.work_id for one in commit.operations if isinstance(one, ops.Work)], True
 
 
-def node_documents(view: View, work_ids: Iterable[str]) -> list[Document]:
-    """Nodes as a receipt lists them."""
+def node_documents(
+    view: View, work_ids: Iterable[str], ordinal: int | None = None
+) -> list[Document]:
+    """Nodes as a receipt lists them; `stood_before` marks those that the commit at `ordinal` did
+    not bring, and which it left as they were."""
     columns = Columns(view)
     found: list[Document] = []
     for work_id in work_ids:
@@ -173,6 +177,7 @@ def node_documents(view: View, work_ids: Iterable[str]) -> list[Document]:
                 "node_key": state.work.node_key,
                 "column": placed.column,
                 "reason": placed.reason,
+                "stood_before": state.place >> POSITION_BITS != ordinal,
             }
         )
     return found

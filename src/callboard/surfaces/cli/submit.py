@@ -20,6 +20,8 @@ from callboard.surfaces.cli.inputs import read_input
 from callboard.surfaces.cli.render import Block, Hint, count, emit, faint
 from callboard.surfaces.cli.words import kept_back_text
 
+MAX_NAMED = 10
+
 
 @click.command()
 @click.argument("file", metavar="FILE|-")
@@ -75,6 +77,11 @@ def _text(document: dict[str, Any]) -> Iterator[Block]:
         yield f"this request stood already: {count(len(nodes), 'node')}{where}"
     else:
         yield f"posted {count(len(nodes), 'node')}{where}"
+    stood = [node for node in nodes if node["stood_before"]]
+    if stood and document["status"] != "already_submitted":
+        listed = ", ".join(f"{node['name']} ({node['column']})" for node in stood[:MAX_NAMED])
+        more = f" and {len(stood) - MAX_NAMED} more" if len(stood) > MAX_NAMED else ""
+        yield f"{len(stood)} of them stood already and stay as they are: {listed}{more}"
     columns = Counter(node["column"] for node in nodes)
     order = ("ready", "waiting", "running", "done", "stuck")
     yield ", ".join(f"{columns[column]} {column}" for column in order if columns[column])
