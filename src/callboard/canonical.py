@@ -25,6 +25,9 @@ MAX_PARSE_BYTES = 80 * 1024 * 1024
 Json = Any
 """A JSON value: None, bool, int, str, list of Json, or dict of str to Json."""
 
+CONTROL = re.compile(rb"\\(?:u00|[bfnrt])|\x7f")
+"""A control character as it stands in canonical bytes."""
+
 _encoder = msgspec.json.Encoder(order="sorted")
 
 

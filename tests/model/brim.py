@@ -6,7 +6,7 @@ the same. Nothing here knows the peer; that closing always fits is asserted, nev
 
 import random
 from collections import Counter
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from .budget import reserve
@@ -43,10 +43,8 @@ class Peer(Protocol):
 class Brim(Story):
     """A story that fills a board and drains it; a wordy one says all of it at full length."""
 
-    def __init__(
-        self, seed: int, policy: Doc, peer: Peer, wordy: bool, without: Set[str] = frozenset()
-    ) -> None:
-        super().__init__(random.Random(seed), without)
+    def __init__(self, seed: int, policy: Doc, peer: Peer, wordy: bool) -> None:
+        super().__init__(random.Random(seed))
         self.policy = policy
         self.peer = peer
         self.wordy = wordy
@@ -180,7 +178,7 @@ class Brim(Story):
 
     def steering(self) -> list[Callable[[], bool]]:
         """What may be done beside the life of Work."""
-        return [getattr(self, deed) for kind, _, deed in STEERING if kind not in self.without]
+        return [getattr(self, deed) for _, deed in STEERING]
 
     def stuff(self) -> None:
         """Records that need no room of their own, until not even one of those fits."""

@@ -5,7 +5,6 @@ for is dropped; any other refusal of a commit made here is a fault of the model 
 """
 
 import random
-from collections.abc import Set
 
 from . import faults_of_mirrors, faults_of_operators
 from .canon import Doc, Refused, gate_identity
@@ -32,10 +31,10 @@ CATALOGUES = (faults_of_operators, faults_of_mirrors)
 
 # What a history may do beside the life of Work: the kind of request, how often, and the deed.
 STEERING = (
-    ("deployment", 4, "deploy"),
-    ("priority", 3, "reprioritise"),
-    ("issue_link", 3, "link"),
-    ("issue_comment", 3, "comment"),
+    (4, "deploy"),
+    (3, "reprioritise"),
+    (3, "link"),
+    (3, "comment"),
 )
 
 # The refusals that mean "no room" or "not now".
@@ -49,12 +48,9 @@ NO_ROOM = (
 )
 
 
-def random_history(seed: int, steps: int = 60, without: Set[str] = frozenset()) -> list[Doc]:
-    """About `steps` commits, each accepted by the model after the ones before it.
-
-    Requests of the kinds in `without` are left out.
-    """
-    story = Story(random.Random(seed), without)
+def random_history(seed: int, steps: int = 60) -> list[Doc]:
+    """About `steps` commits, each accepted by the model after the ones before it."""
+    story = Story(random.Random(seed))
     story.begin()
     for _ in range(steps * 8):
         if len(story.commits) >= steps:
@@ -66,9 +62,8 @@ def random_history(seed: int, steps: int = 60, without: Set[str] = frozenset()) 
 class Story(Evolving):
     """The writer: what it does next is a matter of chance and of what the board holds."""
 
-    def __init__(self, rng: random.Random, without: Set[str]) -> None:
+    def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.without = without
         self.board = Board()
         self.commits: list[Doc] = []
         self.now = 1_700_000_000_000
@@ -192,9 +187,7 @@ class Story(Evolving):
                 (3, self.observe),
                 (12, self.worker_asks),
             ]
-        for kind, often, deed in STEERING:
-            if kind not in self.without:
-                actions.append((often, getattr(self, deed)))
+        actions += [(often, getattr(self, deed)) for often, deed in STEERING]
         weights = [weight for weight, _ in actions]
         rng.choices([action for _, action in actions], weights)[0]()
 

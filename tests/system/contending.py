@@ -1,8 +1,9 @@
-"""One of many processes on one board, started as a program: submits, or dispatches, until told.
+"""One of many processes on one board, started as a program: does one thing until it is told to end.
 
-Arguments: the verb (`submit` or `dispatch`), repository, config folder, state folder, the file
-that ends it, and a name. A dispatching one carries each Claim through its whole life on the board
-without running anything, so that nothing but the writing is measured. Prints what it did as JSON.
+Arguments: the verb (`submit`, `dispatch`, `checkpoint` or `read`), repository, config folder, state
+folder, the file that ends it, and a name. A dispatching one carries each Claim through its whole
+life on the board without running anything, so that nothing but the writing is measured. Prints what
+it did as JSON.
 """
 
 from __future__ import annotations
@@ -98,12 +99,36 @@ def dispatching(board: Board, end: Path) -> Iterator[dict[str, Any]]:
         }
 
 
+def compacting(board: Board, end: Path) -> Iterator[dict[str, Any]]:
+    """Checkpoints, one after the other."""
+    while not end.exists():
+        document = board.checkpoint()
+        sys.stderr.write(f"{document['commit_id']}\n")
+        sys.stderr.flush()
+        yield {"request_id": document["request_id"], "commit_id": document["commit_id"]}
+
+
+def reading(board: Board, end: Path) -> Iterator[dict[str, Any]]:
+    """Only looks; what it has seen must never become less."""
+    seen = 0
+    while not end.exists():
+        projection = board.history().projection
+        assert projection.ordinal >= seen
+        if projection.ordinal > seen:
+            seen = projection.ordinal
+            yield {"commits": seen, "works": projection.counters.work}
+
+
 def main() -> None:
     """Do one part until the file is there."""
     verb, repository, config, state, end, name = sys.argv[1:]
     with Board.open(repository, Folders(Path(config), Path(state))) as board:
         if verb == "submit":
             done = list(submitting(board, name, Path(end)))
+        elif verb == "checkpoint":
+            done = list(compacting(board, Path(end)))
+        elif verb == "read":
+            done = list(reading(board, Path(end)))
         else:
             done = list(dispatching(board, Path(end)))
     sys.stdout.write(json.dumps(done) + "\n")

@@ -190,8 +190,12 @@ class World:
         return ledger_bytes(self.path)
 
     def history(self) -> History:
-        """The ledger, read cold."""
-        return History.read(self.ledger())
+        """The ledger, read cold; what its checkpoints stand for is within reach."""
+        return History.read(self.ledger(), self._ledger_at)
+
+    def _ledger_at(self, revision: str) -> bytes:
+        with self.open() as board:
+            return board.site.store.ledger_at(revision)
 
     def works(self) -> dict[str, WorkState]:
         """Every Work's state by node key."""
@@ -212,7 +216,7 @@ class World:
         history = self.history()
         return [
             operation
-            for ordinal in range(len(history.spans))
+            for ordinal in range(history.projection.ordinal)
             for operation in history.commit(ordinal).operations
         ]
 

@@ -27,9 +27,9 @@ from callboard.board.projection.transitions.deployment import route_of
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import CEILINGS
-from callboard.board.publishing import deployment
+from callboard.board.publishing import compaction, deployment
 from callboard.board.publishing.bootstrap import default_pool
-from callboard.board.publishing.config import DEFAULT_BRANCH, Settings
+from callboard.board.publishing.config import DEFAULT_BRANCH, BoardSettings, Settings
 from callboard.board.publishing.intents import DispatchNext, Nothing, Submit
 from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
@@ -340,7 +340,30 @@ class Board(Administration):
             follow=self._follower.follow,
             only=only,
             new_request_id=new_request_id if request_id is None else names,
+            checkpoint_percent=self._board_settings().checkpoint_percent,
         )
+
+    def _board_settings(self) -> BoardSettings:
+        commit = self.site.repository.head_commit()
+        return BoardSettings() if commit is None else Proposal(self.site.repository, commit).board
+
+    def plan_checkpoint(self) -> Document:
+        """What a checkpoint of the present tip would write and gain; see `compaction.plan`."""
+        view = self.view().with_history()
+        revision = str(self.site.publisher.revision)
+        found = compaction.plan(
+            view.history, revision, view.at_ms, self.site.actor("administrator")
+        )
+        return {**view.stamp(), "applied": False, **found.document()}
+
+    def checkpoint(self) -> Document:
+        """Replace the ledger by a checkpoint of the tip that is met then.
+
+        Raises `contention`, nothing written, where other writers win every race.
+        """
+        self.site.store.check_writable()
+        found = compaction.compact(self.site.publisher, self.site.actor("administrator"))
+        return {**self.view().stamp(), "applied": True, **found.document()}
 
     def receipt(self, outcome: Accepted | Nothing, *, request_id: str) -> Document:
         """What became of a request, by now (§7.13); `replayed` where it had stood before."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Set
 
 from callboard import canonical
 from callboard.board.ledger import replay
@@ -17,9 +16,6 @@ from callboard.errors import CallboardError
 from tests.model.canon import Doc
 from tests.model.history import mutations, random_history
 from tests.model.model import Board
-
-# Kinds of request that the engine does not take yet; histories for it are drawn without them.
-ENGINE_LACKS: Set[str] = frozenset({"deployment", "priority", "issue_link", "issue_comment"})
 
 # What the engine works out anew it refuses as different, where the model names the cause.
 RECOMPUTED = ("finish_mismatch", "selection_mismatch")
@@ -48,7 +44,7 @@ def plain(projection: Projection) -> Doc:
 
 def compare_history(seed: int, steps: int = 60) -> int:
     """Replay one random history through both, asserting equality at every prefix."""
-    history = random_history(seed, steps, ENGINE_LACKS)
+    history = random_history(seed, steps)
     chance = random.Random(seed)
     model, projection = Board(), Projection()
     data = b""
@@ -125,7 +121,7 @@ def compare_cold(data: bytes, projection: Projection, chance: random.Random) -> 
 
 def compare_mutations(seed: int, steps: int = 60, per_commit: int = 2) -> int:
     """Everything the model refuses for a firm reason the engine refuses, and stays as it was."""
-    history = random_history(seed, steps, ENGINE_LACKS)
+    history = random_history(seed, steps)
     projection = Projection()
     applied = 0
     count = 0

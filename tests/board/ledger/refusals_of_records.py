@@ -152,14 +152,6 @@ def a_worker_s_doubt() -> None:
     board.dispatch(group, "uncertain", board.worker(group), reason="lost")
 
 
-@case("unsupported_operation", "checkpoint")
-def a_checkpoint_in_the_chain() -> None:
-    digests = {"history_sha256": ZEROS, "state_sha256": ZEROS}
-    parameters = wire.CheckpointParameters(prior_git_sha=make.REF, prior_tip="q", **digests)
-    found = ops.Checkpoint(prior_git_sha=make.REF, prior_tip="q", **digests, state={})
-    one().say("checkpoint", [found], ADMINISTRATOR, parameters=parameters)
-
-
 def deployed(board: Board, **changes: Any) -> None:
     made = ops.Deployment(
         pool="default",

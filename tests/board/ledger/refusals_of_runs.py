@@ -204,7 +204,7 @@ def long_evidence() -> None:
     )
 
 
-@case("evidence_limit", "100 bytes")
+@case("evidence_limit", "at most 100 are allowed")
 def a_long_observation() -> None:
     board = one(document=make.policy(limits=make.limits(evidence_bytes=100)))
     board.observe(make.observation("o", make.issue_gate(), board.at))

@@ -15,7 +15,7 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol.envelope import read_line
 from callboard.errors import CallboardError
 from tests.ambient import DEEP
-from tests.board.ledger.comparison import ENGINE_LACKS, engine_apply, line_of, plain
+from tests.board.ledger.comparison import engine_apply, line_of, plain
 from tests.model import writing
 from tests.model.brim import Brim, padded
 from tests.model.canon import Doc, Refused, size
@@ -74,7 +74,7 @@ def test_what_was_opened_closes_at_the_brim(seed: int, wordy: bool, host: str) -
     chance = random.Random(f"{seed} {host}")
     engine = Engine()
     policy = tight_policy(chance, host == "github")
-    brim = Brim(seed, policy, engine, wordy, ENGINE_LACKS)
+    brim = Brim(seed, policy, engine, wordy)
     brim.fill(claims_first=chance.random() < 0.7)
     if chance.random() < 0.7:
         brim.stuff()

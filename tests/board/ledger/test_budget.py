@@ -10,7 +10,8 @@ import pytest
 from msgspec import structs
 
 from callboard import canonical
-from callboard.board.ledger.budget import refresh_budget
+from callboard.board.ledger import replay
+from callboard.board.ledger.budget import check_room_to_grant, refresh_budget
 from callboard.board.projection import reserve
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
@@ -334,3 +335,45 @@ def test_no_step_of_a_life_outgrows_what_was_reserved_for_it(outcome: str) -> No
         wordy.say("cancel_work", [ops.WorkCancellation(work_id=make.work_id("a"), reason=REASON)])
     assert wordy.sums == sorted(wordy.sums, reverse=True)
     assert board.projection.reserve_bytes == 0
+
+
+# --- a writer's care: room for a grant ------------------------------------------------------------
+
+
+def has_room(board: Board) -> bool:
+    try:
+        check_room_to_grant(board.projection)
+    except CallboardError:
+        return False
+    return True
+
+
+def filled(policy: records.PolicyDocument) -> Board:
+    """A board on which the last Work that a careful writer posts is posted."""
+    board = Board([make.work("n0")], policy)
+    number = 0
+    while True:
+        number += 1
+        board.submit([make.work(f"n{number}", graph=f"g{number}")])
+        if not has_room(board):
+            error = refused(check_room_to_grant, board.projection)
+            assert (error.code, error.details["limit"]) == ("ledger_limit", "room_to_grant")
+            replay.take_back(board.projection)
+            return board
+
+
+@pytest.mark.parametrize("github", [False, True])
+def test_a_board_filled_with_care_still_grants(github: bool) -> None:
+    workflow = ".github/workflows/a.lock.yml" if github else ".callboard/workers/default.toml"
+    limits = make.limits(ledger_bytes=400_000, recovery_bytes=600_000)
+    profiles = {"default": make.profile(workflow=workflow)}
+    board = filled(make.policy(limits=limits, pools={"default": make.pool(profiles=profiles)}))
+    waiting = board.projection.counters.available
+    assert waiting > 5
+    assert board.grant() == ["n0"]
+
+
+def test_with_runs_under_way_a_writer_need_not_keep_room() -> None:
+    board = filled(make.policy(limits=make.limits(ledger_bytes=400_000, recovery_bytes=600_000)))
+    board.grant()
+    check_room_to_grant(board.projection)

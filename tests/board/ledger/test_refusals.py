@@ -6,10 +6,15 @@ import pytest
 
 from callboard import canonical
 from callboard.errors import CallboardError
-from tests.board.ledger import refusals_of_records, refusals_of_runs, refusals_of_work
+from tests.board.ledger import (
+    refusals_of_checkpoints,
+    refusals_of_records,
+    refusals_of_runs,
+    refusals_of_work,
+)
 from tests.board.ledger.refusals import CASES, Case, codes_in_source
 
-TABLES = (refusals_of_records, refusals_of_work, refusals_of_runs)
+TABLES = (refusals_of_records, refusals_of_work, refusals_of_runs, refusals_of_checkpoints)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))

@@ -274,6 +274,13 @@ OPERATIONS: dict[str, ops.Operation] = {
         available=True,
         reason="r",
     ),
+    "Checkpoint": ops.Checkpoint(
+        prior_git_sha=make.REF,
+        prior_tip="q",
+        history_sha256=DIGEST,
+        state_sha256=DIGEST,
+        state={},
+    ),
     "WorkPriority": ops.WorkPriority(work_id=DIGEST, priority=1, expected_priority=3, reason="r"),
     "IssueLink": ops.IssueLink(work_id=DIGEST, resource=make.resource(), projector_ref=make.REF),
     "IssueComment": ops.IssueComment(work_id=DIGEST, comment_id="1", projector_ref=make.REF),
@@ -306,6 +313,7 @@ ALLOWED = {
     "priority": {"WorkPriority"},
     "issue_link": {"IssueLink"},
     "issue_comment": {"IssueComment"},
+    "checkpoint": {"Checkpoint"},
 }
 
 ROLES = {
@@ -361,8 +369,6 @@ def test_each_role_asks_for_its_own_kinds_only(role: str) -> None:
         code = code_of(asked(kind, [operation], actor_of(role)))
         if kind not in ROLES[role].split():
             assert code == "role_forbidden", kind
-        elif kind == "checkpoint":
-            assert code == "unsupported_operation", kind
         else:
             assert code in (None, "operation_forbidden"), kind
             assert (code is None) or kind in ("result", "delivery_failure")
@@ -393,6 +399,7 @@ def test_each_kind_publishes_its_own_operations_only(kind: str) -> None:
         ("release", "Release WorkCancellation"),
         ("cancel_claim", "WorkCancellation ClaimCancellation"),
         ("policy", "Policy Policy"),
+        ("checkpoint", "Checkpoint Checkpoint"),
     ],
 )
 def test_operations_stand_in_the_protocol_s_order(kind: str, names: str) -> None:

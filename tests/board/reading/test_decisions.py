@@ -7,7 +7,7 @@ import pytest
 from callboard.board.ledger.history import History
 from callboard.board.reading.decisions import before_claim
 from callboard.board.reading.planning import batch_document, next_document
-from callboard.board.reading.view import Document, View, commit_at, prefix
+from callboard.board.reading.view import Document, View, commit_at
 from callboard.errors import CallboardError
 from tests.board.reading.staged_board import StagedBoard, node
 
@@ -96,7 +96,7 @@ def test_the_prefix_follows_the_chain_whatever_the_order_of_lines(contest: Stage
     for claim_id in claims:
         found = before_claim(view, view.projection.claims[claim_id], limit=20, offset=0)
         assert found["winner"] == explained(contest, claim_id)["winner"]
-    assert prefix(shuffled, 1).projection.counters.claims == 0
+    assert shuffled.prefix(1).projection.counters.claims == 0
     with pytest.raises(IndexError):
         commit_at(shuffled.projection, 9)
 

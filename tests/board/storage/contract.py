@@ -191,3 +191,97 @@ class StoreContract:
             answer = store.append(store.read(), ONE, message=message)
             assert isinstance(answer, Appended)
         assert store.read().data == ONE * 4
+
+    # --- replacing ------------------------------------------------------------------------------
+
+    def test_a_ledger_is_replaced_as_a_whole(self, bench: Bench) -> None:
+        store, other = bench.open(), bench.open()
+        before = appended(store, ONE + TWO)
+        answer = store.replace(before, THREE, message="replace")
+        assert isinstance(answer, Appended)
+        assert answer.tip.data == THREE
+        assert store.read() == other.read() == bench.open().read() == answer.tip
+        assert appended(store, ONE).data == THREE + ONE
+
+    def test_what_was_replaced_stays_within_reach(self, bench: Bench) -> None:
+        store = bench.open()
+        first = appended(store, ONE)
+        second = appended(store, TWO)
+        replaced = store.replace(second, THREE, message="replace")
+        assert isinstance(replaced, Appended)
+        third = appended(store, ONE)
+        for tip in (first, second, replaced.tip, third):
+            assert tip.revision is not None
+            assert store.ledger_at(tip.revision) == tip.data
+            assert bench.open().revision() == third.revision
+
+    @pytest.mark.parametrize("revision", ["0" * 40, "0" * 64, "zz", ""])
+    def test_a_revision_that_is_not_here_is_unavailable(self, bench: Bench, revision: str) -> None:
+        store = bench.open()
+        appended(store, ONE)
+        with pytest.raises(CallboardError) as refused:
+            store.ledger_at(revision)
+        assert refused.value.code == "history_unavailable"
+        assert refused.value.details == {"revision": revision}
+
+    def test_a_stale_base_replaces_nothing(self, bench: Bench) -> None:
+        store, other = bench.open(), bench.open()
+        stale = appended(store, ONE)
+        tip = appended(other, TWO)
+        assert store.replace(stale, THREE, message="late") == LostRace()
+        assert store.replace(LedgerTip("0" * 40, ONE), THREE, message="late") == LostRace()
+        assert bench.open().read() == tip
+
+    def test_an_absent_ledger_is_not_replaced(self, bench: Bench) -> None:
+        store = bench.open()
+        with pytest.raises(CallboardError) as refused:
+            store.replace(store.read(), ONE, message="x")
+        assert refused.value.code == "append_base_invalid"
+        assert store.revision() is None
+
+    def test_a_replacement_of_other_bytes_is_refused(self, bench: Bench) -> None:
+        store = bench.open()
+        tip = appended(store, ONE)
+        with pytest.raises(CallboardError) as refused:
+            store.replace(LedgerTip(tip.revision, TWO), THREE, message="x")
+        assert refused.value.code == "append_base_invalid"
+        assert bench.open().read() == tip
+
+    @pytest.mark.parametrize(("data", "cause", "line", "byte"), BROKEN)
+    def test_a_replacement_that_is_no_ledger_is_refused(
+        self, bench: Bench, data: bytes, cause: str, line: int, byte: int
+    ) -> None:
+        store = bench.open()
+        tip = appended(store, ONE)
+        with pytest.raises(CallboardError) as refused:
+            store.replace(tip, data, message="x")
+        assert_refused(refused.value, cause, line, byte)
+        assert bench.open().read() == tip
+
+    def test_replacements_and_appends_contend_and_one_wins_each(self, bench: Bench) -> None:
+        appended(bench.open(), ONE)
+        won: list[str] = []
+
+        def write(name: str) -> None:
+            store = bench.open()
+            line = b'{"by":"%s"}\n' % name.encode()
+            for _try in range(500):
+                base = store.read()
+                if name.startswith("r"):
+                    answer = store.replace(base, base.data + line, message=name)
+                else:
+                    answer = store.append(base, line, message=name)
+                if isinstance(answer, Appended):
+                    won.append(name)
+                    return
+
+        names = ["r1", "a1", "r2", "a2"]
+        threads = [threading.Thread(target=write, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        data = bench.open().read().data
+        assert sorted(won) == sorted(names)
+        assert data.count(b"\n") == 5
+        assert all(data.count(b'"%s"' % name.encode()) == 1 for name in names)

@@ -204,7 +204,7 @@ class Reconciler:
             self._site.publisher.publish(lifecycle.doubt(dispatch_id, "uncertain", reason, actor))
             return "launch_uncertain"
         pool = self._site.publisher.refresh().projection.pool(state.assignment.pool)
-        waited_ms = self._site.clock.now_ms() - (state.started_at or 0)
+        waited_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
         if state.state == "uncertain" and waited_ms >= pool.reconciliation.deadline_ms:
             self._site.publisher.publish(lifecycle.doubt(dispatch_id, "unresolved", reason, actor))
             return "launch_unresolved"
@@ -213,7 +213,7 @@ class Reconciler:
     def _is_under_way_elsewhere(self, state: DispatchState) -> bool:
         """Whether another user has only just begun this launch, whose registry is not ours."""
         sender = state.sender
-        age_ms = self._site.clock.now_ms() - (state.started_at or 0)
+        age_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
         ours = sender is None or sender.principal == self._site.principal
         return not ours and age_ms < LAUNCH_GRACE_MS
 

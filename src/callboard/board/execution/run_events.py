@@ -13,6 +13,7 @@ from callboard.board.ledger.history import History
 from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import operations as ops
+from callboard.errors import CallboardError
 
 _WORK_EVENTS: dict[type[Any], str] = {
     ops.Work: "admitted",
@@ -38,9 +39,17 @@ class RunEvent:
 
 
 def events_between(history: History, first: int, end: int) -> Iterator[RunEvent]:
-    """The facts recorded in the commits from ordinal `first` to before `end`, in order."""
+    """The facts recorded in the commits from ordinal `first` to before `end`, in order.
+
+    What a checkpoint stands for by now, and this clone does not hold, is left out.
+    """
     for number in range(first, end):
-        commit = history.commit(number)
+        try:
+            commit = history.commit(number)
+        except CallboardError as error:
+            if error.code != "history_unavailable":
+                raise
+            continue
         ended = {one.work_id for one in commit.operations if isinstance(one, ops.WorkCancellation)}
         for operation in commit.operations:
             event = _event(history.projection, operation, ended)
@@ -67,6 +76,8 @@ def _event(
         )
     if isinstance(operation, ops.Dispatch):
         return operation.state, {"dispatch_id": operation.dispatch_id}
+    if isinstance(operation, ops.Checkpoint):
+        return "checkpointed", {"commits": projection.commit_ids[operation.prior_tip] + 1}
     kind = _WORK_EVENTS.get(type(operation))
     work_id = getattr(operation, "work_id", None)
     if kind is None or not isinstance(work_id, str):

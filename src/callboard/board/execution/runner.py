@@ -20,6 +20,8 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Actor
 from callboard.board.protocol.policy import CEILINGS
+from callboard.board.publishing import compaction
+from callboard.board.publishing.compaction import Thrift
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
 from callboard.board.reading.columns import Columns
@@ -115,6 +117,7 @@ class Runner:
         new_request_id: Callable[[], str],
         follow: Callable[[Actor], None],
         on_event: Callable[[RunEvent], None],
+        checkpoint_percent: int = 0,
     ) -> None:
         self._site = site
         self._dispatcher = Dispatcher(site, environment)
@@ -129,7 +132,8 @@ class Runner:
         self._summary = RunSummary()
         self._announced: tuple[str, int] | None = None
         self._waits_at: str | None = None
-        self._seen = len(site.publisher.refresh().spans)
+        self._thrift = Thrift(checkpoint_percent)
+        self._seen = site.publisher.refresh().projection.ordinal
 
     def run(self, *, until_idle: bool, stop: threading.Event) -> RunSummary:
         """Work until `stop` is set, or with `until_idle` until nothing is left that could move.
@@ -159,6 +163,7 @@ class Runner:
             self._findings = self._reconciler.run_pass(self._has_slot)
             for pool in self._open_pools():
                 self._serve(pool)
+            self._compact()
         except CallboardError as error:
             if error.code not in ("contention", "queue_missing"):
                 raise
@@ -176,17 +181,7 @@ class Runner:
             return
         try:
             self._follow(self._site.actor("dispatcher"))
-            asked = wire.DispatchNextParameters(
-                pool=pool,
-                max_claims=MAX_CLAIMS,
-                max_dispatches=free,
-                max_bytes=CEILINGS.assignment_bytes,
-                worker_profiles=UNSET if launchable is None else launchable,
-            )
-            actor = self._site.actor("dispatcher")
-            outcome = self._site.publisher.publish(
-                DispatchNext(self._new_request_id(), actor, asked)
-            )
+            outcome = self._grant(pool, launchable, free)
             if isinstance(outcome, Nothing):
                 return
             for dispatch_id in _granted(self._projection, outcome):
@@ -197,11 +192,48 @@ class Runner:
                 raise
             self._count(error.code)
 
+    def _grant(self, pool: str, launchable: list[str] | None, free: int) -> Accepted | Nothing:
+        """Ask for as many runs as there are places, and where the ledger has no room for so many
+        for fewer, down to one with one Claim; its `ledger_limit` is the caller's."""
+        claims, runs = MAX_CLAIMS, free
+        while True:
+            asked = wire.DispatchNextParameters(
+                pool=pool,
+                max_claims=claims,
+                max_dispatches=runs,
+                max_bytes=CEILINGS.assignment_bytes,
+                worker_profiles=UNSET if launchable is None else launchable,
+            )
+            intent = DispatchNext(self._new_request_id(), self._site.actor("dispatcher"), asked)
+            try:
+                return self._site.publisher.publish(intent)
+            except CallboardError as error:
+                if error.code != "ledger_limit" or (claims, runs) == (1, 1):
+                    raise
+            claims, runs = (claims, runs // 2) if runs > 1 else (1, 1)
+
     def _launchable(self, pool: str) -> list[str] | None:
         """The pool's workers that this process may launch; None for all of them."""
         if self._only is None:
             return None
         return sorted(self._projection.pool_state(pool).routes.keys() & set(self._only))
+
+    def _compact(self) -> None:
+        """Replace a log that has grown large by a checkpoint, where that is worth it."""
+        projection = self._projection
+        if not self._thrift.is_due(projection):
+            return
+        used_bytes = projection.ledger_bytes
+        try:
+            compaction.compact(
+                self._site.publisher, self._site.actor("administrator"), self._thrift
+            )
+        except CallboardError as error:
+            if error.code not in ("checkpoint_limit", "checkpoint_unprofitable", "ledger_limit"):
+                raise
+            self._thrift.give_up(used_bytes)
+            if error.code != "checkpoint_unprofitable":
+                self._count(error.code)
 
     @property
     def _projection(self) -> Projection:
@@ -256,7 +288,7 @@ class Runner:
     def _report(self) -> None:
         history = self._site.publisher.refresh()
         # A listener may look at the board, which lets this same history grow.
-        seen, self._seen = self._seen, len(history.spans)
+        seen, self._seen = self._seen, history.projection.ordinal
         for event in events_between(history, seen, self._seen):
             self._count(event.kind)
             self._on_event(event)
@@ -333,10 +365,12 @@ def run(
     follow: Callable[[Actor], None],
     only: Collection[str] | None,
     new_request_id: Callable[[], str],
+    checkpoint_percent: int = 0,
 ) -> RunSummary:
     """Run the board with this process as dispatcher; see `Runner.run`.
 
     `follow` is called before each grant, so that workers run at HEAD's commit.
+    From `checkpoint_percent` of the policy's `ledger_bytes` on (0: never) the log is compacted.
     """
     runner = Runner(
         site,
@@ -347,5 +381,6 @@ def run(
         new_request_id=new_request_id,
         follow=follow,
         on_event=on_event,
+        checkpoint_percent=checkpoint_percent,
     )
     return runner.run(until_idle=until_idle, stop=stop)

@@ -6,6 +6,8 @@ all it goes by, so that a pass cut short is finished by whoever comes next, and 
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
 from callboard.board.outputs.delivery import Delivery, verify_delivery
@@ -69,7 +71,9 @@ class Settler:
         bounds = projection.pool(work.work.pool).reconciliation
         waited_ms = now_ms - (work.completed_at or now_ms)
         exhausted = attempts >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
-        if dispatch.released and dispatch.conclusion is not None and exhausted:
+        # What is released and had a run was released on proof of its end; a checkpoint forgets only
+        # how it ended.
+        if dispatch.released and dispatch.run is not None and exhausted:
             return self._record_failure(work_id, delivery, dispatch.conclusion, attempts)
         return "pending"
 
@@ -106,12 +110,12 @@ class Settler:
         return "decided" if isinstance(answer, Nothing) else "verified"
 
     def _record_failure(
-        self, work_id: str, delivery: Delivery, conclusion: str, attempts: int
+        self, work_id: str, delivery: Delivery, conclusion: str | None, attempts: int
     ) -> str:
         proof = Proof(
             "terminal_run",
             "host_api",
-            conclusion=conclusion,
+            conclusion=UNSET if conclusion is None else conclusion,
             attempts=attempts,
             effects="partial" if delivery.disposition == "partial" else "unknown",
         )

@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType
 
 from callboard.board.execution.registry import RunRegistry
+from callboard.board.ledger.past import stands_for
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Publisher
 from callboard.board.storage.git import GitStore
@@ -56,7 +57,7 @@ class Site:
         self.folders = folders
         self._principal = principal
         self.clock = clock or SystemClock()
-        self.store = GitStore(repository, branch, clock=self.clock)
+        self.store = GitStore(repository, branch, clock=self.clock, succession=stands_for)
         turns = Turnstile(repository.common_dir / "callboard", branch)
         self.publisher = Publisher(self.store, self.clock, patience_s=patience_s, turn=turns.turn)
 

@@ -6,23 +6,26 @@ compares.
 
 from __future__ import annotations
 
+from callboard.board.projection import reserve
 from callboard.board.projection.state import Projection
 from callboard.board.protocol.operations import Observation, Operation
 from callboard.board.protocol.scalars import is_github
 from callboard.errors import CallboardError
 
 MAX_REFRESHES = 255
+GRANT_LINE_BYTES = 8192
+"""What the line of a grant of one Claim takes at most, names at full length."""
 
 
 def check_budget(projection: Projection, *, admission: bool, operations: list[Operation]) -> None:
     """Refuse a commit, already applied, that leaves too little room: `ledger_limit`."""
     limits = projection.policy.limits
-    written, reserve = projection.ledger_bytes, projection.reserve_bytes
+    written, kept = projection.ledger_bytes, projection.reserve_bytes
     whole = limits.ledger_bytes + limits.recovery_bytes
-    if written + reserve > whole:
+    if written + kept > whole:
         raise _refuse(
             projection,
-            f"{written} ledger bytes and {reserve} reserved for closure exceed {whole}",
+            f"{written} ledger bytes and {kept} reserved for closure exceed {whole}",
             "ledger_bytes + recovery_bytes",
         )
     if written > limits.ledger_bytes and (
@@ -33,10 +36,10 @@ def check_budget(projection: Projection, *, admission: bool, operations: list[Op
             f"{written} ledger bytes exceed the admission watermark {limits.ledger_bytes}",
             "ledger_bytes",
         )
-    if admission and reserve > limits.recovery_bytes and _has_github(projection):
+    if admission and kept > limits.recovery_bytes and _has_github(projection):
         raise _refuse(
             projection,
-            f"{reserve} bytes reserved for closure exceed {limits.recovery_bytes}",
+            f"{kept} bytes reserved for closure exceed {limits.recovery_bytes}",
             "recovery_bytes",
         )
 
@@ -52,11 +55,16 @@ def _has_github(projection: Projection) -> bool:
 def _refuse(projection: Projection, what: str, limit: str) -> CallboardError:
     counters = projection.counters
     unsettled = counters.available + counters.claimed + counters.pending_delivery
+    hint = (
+        "let open Work settle or cancel it, submit less at once; a board begun with fewer "
+        "retry.max_attempts keeps less in reserve"
+    )
+    if limit != "recovery_bytes":
+        hint = f"make the log smaller: callboard ledger checkpoint; {hint}"
     return CallboardError(
         "ledger_limit",
         f"{what}, with {unsettled} open Work and {counters.unreleased} unreleased dispatches",
-        "let open Work settle or cancel it, submit less at once; a board begun with fewer "
-        "retry.max_attempts keeps less in reserve",
+        hint,
         {
             "limit": limit,
             "ledger_bytes": projection.ledger_bytes,
@@ -65,6 +73,32 @@ def _refuse(projection: Projection, what: str, limit: str) -> CallboardError:
             "unreleased_dispatches": counters.unreleased,
         },
     )
+
+
+def check_room_to_grant(projection: Projection) -> None:
+    """Refuse new Work, already applied, that would leave a board at rest without room for a grant.
+
+    A writer's own care, no rule of the protocol: readers take such a ledger. A board with runs
+    under way gets room back when they are released. Raises `ledger_limit`.
+    """
+    if projection.counters.unreleased:
+        return
+    limits = projection.policy.limits
+    written, kept = projection.ledger_bytes, projection.reserve_bytes
+    group = max(reserve.of_new_dispatch(one, limits) for one in projection.policy.pools.values())
+    rooms = [
+        (limits.ledger_bytes - written, GRANT_LINE_BYTES),
+        (limits.ledger_bytes + limits.recovery_bytes - written - kept, group + GRANT_LINE_BYTES),
+    ]
+    if _has_github(projection):
+        rooms.append((limits.recovery_bytes - kept, group))
+    for free, needed in rooms:
+        if free < needed:
+            raise _refuse(
+                projection,
+                f"{max(0, free)} bytes would be left, and the next grant needs {needed}",
+                "room_to_grant",
+            )
 
 
 def refresh_budget(

@@ -2,6 +2,7 @@
 
 Source: specification 1, §§7.6, 7.17; wire-v3 §§1, 6. It reads a ledger cold, or continues from a
 prefix it has already validated; both give the same projection. It never repairs or skips a line.
+What stood before a checkpoint is read when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from msgspec import Struct
 
 from callboard import canonical
 from callboard.board.ledger import replay
+from callboard.board.ledger.checkpoint import prove
+from callboard.board.ledger.past import LedgerAt, Past, Segment, no_ledger_at
 from callboard.board.projection.state import Projection
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.protocol.envelope import ReadLine, read_line
@@ -45,21 +49,28 @@ class Span(Struct, frozen=True, gc=False):
 
 
 class History:
-    """A validated ledger: its bytes, its projection, and where each commit stands."""
+    """A validated ledger: its bytes, its projection, and where each commit stands.
 
-    def __init__(self) -> None:
+    `base` is the ordinal of its root: 0, or how many commits a checkpoint stands for. `ledger_at`
+    finds the ledgers before it.
+    """
+
+    def __init__(self, ledger_at: LedgerAt = no_ledger_at) -> None:
+        self._ledger_at = ledger_at
         self._clear()
 
     def _clear(self) -> None:
+        self._past: Past | None = None
         self.data = b""
         self.projection = Projection()
         self.spans: list[Span] = []
+        self.base = 0
         self._lines = 0
 
     @classmethod
-    def read(cls, data: bytes) -> History:
+    def read(cls, data: bytes, ledger_at: LedgerAt = no_ledger_at) -> History:
         """Read a whole ledger. Raises `ledger_invalid` with cause, line and byte."""
-        history = cls()
+        history = cls(ledger_at)
         history._extend(data)
         return history
 
@@ -78,7 +89,32 @@ class History:
                 self._clear()
                 raise
             return self
-        return History.read(data)
+        fresh = History.read(data, self._ledger_at)
+        if self.data and fresh.base:
+            fresh._compare_with(self)
+        return fresh
+
+    def _compare_with(self, known: History) -> None:
+        """Hold this ledger's checkpoint, and those before it, against the history that this process
+        knew, as far as the older ledgers are at hand: one that tells another story is refused."""
+        try:
+            later: list[bytes] = []
+            for segment in self._before().segments():
+                if segment.data.startswith(known.data):
+                    self._prove(known.continued(segment.data), later)
+                    break
+                later.insert(0, segment.data)
+        except CallboardError as error:
+            if error.code != "history_unavailable":
+                root = self.spans[0]
+                raise invalid(error, root.number, root.start, self.commit(self.base).id) from error
+
+    def _prove(self, prior: History, later: list[bytes]) -> None:
+        for data in later:
+            after = History.read(data, self._ledger_at)
+            prove(after.commit(after.base), prior.projection)
+            prior = after
+        prove(self.commit(self.base), prior.projection)
 
     def adopt(self, data: bytes) -> None:
         """Take in the appended line of a commit already applied; `data` is the ledger with it."""
@@ -87,9 +123,53 @@ class History:
         self.data = data
 
     def commit(self, ordinal: int) -> QueueCommit:
-        """The commit at a place in the chain, read again from its line."""
-        span = self.spans[ordinal]
-        return read_line(self.data[span.start : span.end].rstrip(b"\n")).commit
+        """The commit at a place in the chain, read again from its line.
+
+        Raises `history_unavailable` where it stood before a checkpoint and is not at hand.
+        """
+        if ordinal < self.base:
+            line = self._before().segment(ordinal).line(ordinal)
+        else:
+            span = self.spans[ordinal - self.base]
+            line = self.data[span.start : span.end]
+        return read_line(line.rstrip(b"\n")).commit
+
+    def previous(self, commit_id: str) -> str | None:
+        """The id of the commit before a known one, as far as its record says one, always at hand.
+
+        A root has none, be it the first of all or a checkpoint.
+        """
+        ordinal = self.projection.commit_ids[commit_id]
+        if not ordinal:
+            return None
+        before, own = islice(self.projection.requests.values(), ordinal - 1, ordinal + 1)
+        return None if own.kind == "checkpoint" else before.id
+
+    def segment(self, ordinal: int) -> Segment:
+        """The ledger that has the commit with that ordinal, this one or an earlier one."""
+        return self._present() if ordinal >= self.base else self._before().segment(ordinal)
+
+    def segments(self) -> Iterator[Segment]:
+        """This ledger and those that checkpoints stand for, the latest first."""
+        yield self._present()
+        if self.base:
+            yield from self._before().segments()
+
+    def prefix(self, ordinal: int) -> History:
+        """The history of the first `ordinal` commits of the chain, read anew."""
+        if ordinal <= 0:
+            return History(self._ledger_at)
+        return History.read(self.segment(ordinal - 1).prefix(ordinal), self._ledger_at)
+
+    def _present(self) -> Segment:
+        spans = [(span.start, span.end) for span in self.spans]
+        return Segment(self.data, spans, self.base, None)
+
+    def _before(self) -> Past:
+        if self._past is None:
+            ids = list(self.projection.commit_ids)[: self.base]
+            self._past = Past(self.commit(self.base), ids, self._ledger_at)
+        return self._past
 
     def _extend(self, data: bytes) -> None:
         waiting: dict[str | None, Line] = {}
@@ -121,13 +201,15 @@ class History:
             replay.apply(self.projection, line.read)
         except CallboardError as error:
             raise invalid(error, line.number, line.byte, line.commit.id) from error
+        if not self.spans:
+            self.base = self.projection.ordinal - 1
         self.spans.append(Span(line.number, line.byte, line.end))
 
     def _is_known(self, line: Line, data: bytes) -> bool:
         ordinal = self.projection.commit_ids.get(line.commit.id)
-        if ordinal is None:
+        if ordinal is None or ordinal < self.base:
             return False
-        span = self.spans[ordinal]
+        span = self.spans[ordinal - self.base]
         first = read_line(data[span.start : span.end].rstrip(b"\n"))
         if first.plain != line.read.plain:
             raise _broken("commit_conflict", line, f"line {span.number} has the same id")

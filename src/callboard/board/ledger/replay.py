@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from callboard.board.ledger import checkpoint
 from callboard.board.ledger.budget import check_budget
 from callboard.board.ledger.finish import finish_operations
 from callboard.board.projection.entities import RequestState
@@ -37,7 +38,13 @@ from callboard.board.scheduling.packing import BatchRequest, plan_batch
 from callboard.canonical import encode_trusted, sha256_hex
 from callboard.errors import CallboardError
 
+
+def _nothing(_projection: Projection, _context: Context, _operation: ops.Checkpoint) -> None:
+    """A checkpoint's state is taken over before its commit counts."""
+
+
 _TRANSITIONS: dict[type[Any], Callable[[Projection, Context, Any], None]] = {
+    ops.Checkpoint: _nothing,
     ops.Completion: apply_completion,
     ops.Result: apply_result,
     ops.DeliveryFailure: apply_delivery_failure,
@@ -83,7 +90,11 @@ def commit_bytes(commit: wire.QueueCommit) -> bytes:
 def _apply(projection: Projection, line: ReadLine) -> None:
     commit = line.commit
     envelope.check(commit, line.parameters)
-    _check_chain(projection, commit)
+    if isinstance(commit.request, wire.CheckpointRequest):
+        _begin_at_checkpoint(projection, commit)
+    else:
+        _check_chain(projection, commit)
+    _check_unique(projection, commit)
     context = Context(commit, projection.ordinal)
     journal = projection.journal
     journal.put(projection.commit_ids, commit.id, context.ordinal)
@@ -115,6 +126,22 @@ def _check_chain(projection: Projection, commit: wire.QueueCommit) -> None:
             f"commit {commit.id!r} follows {commit.previous!r}, the tip is {projection.tip!r}",
             "each commit follows the one before it",
         )
+    if projection.tip is None:
+        _check_genesis(commit)
+    elif projection.repository != commit.actor.repository:
+        raise _other_repository(projection, commit)
+
+
+def _other_repository(projection: Projection, commit: wire.QueueCommit) -> CallboardError:
+    return CallboardError(
+        "repository_mismatch",
+        f"the actor is of repository {commit.actor.repository!r}, the board of "
+        f"{projection.repository!r}",
+        "a board belongs to the repository of its first commit",
+    )
+
+
+def _check_unique(projection: Projection, commit: wire.QueueCommit) -> None:
     if commit.id in projection.commit_ids:
         raise CallboardError(
             "commit_duplicate", f"commit id {commit.id!r} is used twice", "ids are unique"
@@ -127,15 +154,23 @@ def _check_chain(projection: Projection, commit: wire.QueueCommit) -> None:
             "a request is committed once",
             {"commit_id": known.id},
         )
-    if projection.tip is None:
-        _check_genesis(commit)
-    elif projection.repository != commit.actor.repository:
+
+
+def _begin_at_checkpoint(projection: Projection, commit: wire.QueueCommit) -> None:
+    """Take over the state of a checkpoint, which only a root can be (wire-v3 §8).
+
+    Of the bytes that the state counts none are in this ledger; the commit's own line is.
+    """
+    if commit.previous is not None or projection.tip is not None:
         raise CallboardError(
-            "repository_mismatch",
-            f"the actor is of repository {commit.actor.repository!r}, the board of "
-            f"{projection.repository!r}",
-            "a board belongs to the repository of its first commit",
+            "checkpoint_misplaced",
+            f"checkpoint {commit.id!r} follows {commit.previous or projection.tip!r}",
+            "a checkpoint begins a ledger, and nothing stands before it there",
         )
+    projection.take_over(checkpoint.read_root(commit))
+    projection.ledger_bytes = 0
+    if projection.repository != commit.actor.repository:
+        raise _other_repository(projection, commit)
 
 
 def _check_genesis(commit: wire.QueueCommit) -> None:

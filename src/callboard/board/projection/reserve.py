@@ -35,6 +35,14 @@ def of_dispatch(state: DispatchState, pool: Pool, limits: Limits) -> int:
     """Bytes kept for one group's remaining launch records and its Release."""
     if state.released:
         return 0
-    left = max(0, lifecycle_limit(pool) - state.lifecycle_writes)
+    return _of_launch(max(0, lifecycle_limit(pool) - state.lifecycle_writes), limits)
+
+
+def of_new_dispatch(pool: Pool, limits: Limits) -> int:
+    """Bytes that are kept for a group from its grant on."""
+    return _of_launch(lifecycle_limit(pool), limits)
+
+
+def _of_launch(writes_left: int, limits: Limits) -> int:
     evidence = 2 * limits.evidence_bytes
-    return left * (evidence + _LIFECYCLE_BYTES) + evidence + _ENVELOPE_BYTES
+    return writes_left * (evidence + _LIFECYCLE_BYTES) + evidence + _ENVELOPE_BYTES

@@ -151,6 +151,12 @@ class Projection(Kept):
         self.journal.keep(self)
         self.journal.keep(self.counters)
 
+    def take_over(self, other: Projection) -> None:
+        """Become what `other`, built for this, is. Only an empty projection may; undoable."""
+        before = {name: value for name, value in vars(self).items() if name != "journal"}
+        self.journal.note(vars(self).update, before)
+        vars(self).update({name: vars(other)[name] for name in before})
+
     @property
     def policy(self) -> PolicyDocument:
         """The installed policy; there is one from genesis on."""

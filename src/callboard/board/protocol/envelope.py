@@ -7,7 +7,6 @@ fingerprint agree.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import msgspec
@@ -169,18 +168,19 @@ def written(commit: QueueCommit) -> ReadLine:
 _FREE_FORM: dict[type[operations.Operation], str] = {
     operations.Work: "payload",
     operations.Result: "descriptor",
-    operations.Checkpoint: "state",
 }
 _FREE_FORM_DEPTH = 5
 """How deep a free-form value stands in the request's parameters, the deepest of its places."""
 _REPETITIONS = 2
 """A free-form value stands in an operation and again in the parameters."""
-_CONTROL = re.compile(rb"\\(?:u00|[bfnrt])|\x7f")
+_CONTROL = canonical.CONTROL
 
 
 def _is_bounded(found: list[operations.Operation], line: bytes) -> bool:
     """Whether the parts that types leave open keep the codec's bounds, and no other text of the
     line holds a control character."""
+    if any(type(operation) is operations.Checkpoint for operation in found):
+        return _is_plain_around_state(found, line)
     free = [
         getattr(operation, name)
         for operation in found
@@ -193,6 +193,16 @@ def _is_bounded(found: list[operations.Operation], line: bytes) -> bool:
         return True
     inside = sum(len(_CONTROL.findall(canonical.encode_trusted(value))) for value in free)
     return len(_CONTROL.findall(line)) == _REPETITIONS * inside
+
+
+def _is_plain_around_state(found: list[operations.Operation], line: bytes) -> bool:
+    """Whether a lone checkpoint's line holds no control character outside its state, which stands
+    there once. The state's own bounds are judged by whoever takes it over."""
+    operation = found[0]
+    if len(found) != 1 or not isinstance(operation, operations.Checkpoint):
+        return False
+    inside = canonical.encode_trusted(operation.state)
+    return len(_CONTROL.findall(line)) == len(_CONTROL.findall(inside))
 
 
 def parse_commit(value: canonical.Json) -> QueueCommit:
@@ -263,8 +273,6 @@ _KINDS_OF: dict[str, frozenset[str]] = {
     "projector": frozenset({"issue_link", "issue_comment"}),
 }
 
-_NOT_YET = frozenset({"checkpoint"})
-
 
 _KIND_NAMES = {request: kind for kind, request in wire.REQUEST_TYPES.items()}
 
@@ -280,18 +288,11 @@ def check(commit: QueueCommit, parameters: bytes) -> None:
     `parameters` are the canonical bytes of the request's parameters.
 
     Raises `CallboardError` `actor_invalid`, `role_forbidden`, `operation_forbidden`,
-    `parameters_mismatch`, `fingerprint_mismatch` or `unsupported_operation`.
+    `parameters_mismatch` or `fingerprint_mismatch`.
     """
     kind = kind_of(commit.request)
     check_actor(commit.actor)
     _check_role(commit.actor, kind)
-    if kind in _NOT_YET:
-        raise CallboardError(
-            "unsupported_operation",
-            f"a {kind} request is not supported by this version",
-            "use a newer version of Callboard for this ledger",
-            {"kind": kind},
-        )
     _check_operations(commit, kind)
     _check_parameters(commit, parameters)
     expected = identities.fingerprint_of_bytes(commit.actor, kind, parameters)
@@ -322,6 +323,17 @@ def check_actor(actor: operations.Actor) -> None:
         )
 
 
+def check_asking(actor: operations.Actor, kind: str) -> None:
+    """Judge whether such an actor may have asked for such a thing; `operation_forbidden` for a
+    kind there is not."""
+    if kind not in wire.REQUEST_TYPES:
+        raise CallboardError(
+            "operation_forbidden", f"there is no {show(kind)} request", "name a request kind"
+        )
+    check_actor(actor)
+    _check_role(actor, kind)
+
+
 def _check_role(actor: operations.Actor, kind: str) -> None:
     if kind not in _KINDS_OF[actor.role]:
         raise CallboardError(
@@ -343,9 +355,11 @@ def _check_operations(commit: QueueCommit, kind: str) -> None:
         )
     if kind in _ORDERED and len(commit.operations) > 1:
         _check_order(commit.operations, kind)
-    if kind == "policy" and len(commit.operations) != 1:
+    if kind in ("policy", "checkpoint") and len(commit.operations) != 1:
         raise CallboardError(
-            "operation_forbidden", "a policy request holds one Policy", "send one at a time"
+            "operation_forbidden",
+            f"a {kind} request holds one {kind.capitalize()}",
+            "send one at a time",
         )
 
 

@@ -28,6 +28,11 @@ def commit_id(previous: str | None, request_id: str) -> str:
     return "q_" + sha256_hex(text.encode())
 
 
+def checkpoint_request_id(prior_tip: str, prior_git_sha: str) -> str:
+    """The request that replaces the history up to `prior_tip`, held by that Git commit (§8)."""
+    return "checkpoint_" + sha256_hex(f"{prior_tip}\n{prior_git_sha}".encode())
+
+
 def claim_id(request_id: str, index: int) -> str:
     """The `index`-th (from 1) Claim of a fair prefix."""
     return f"c_{sha256_hex(request_id.encode())}_{index}"

@@ -10,15 +10,16 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from callboard.board.projection.entities import WorkState
+from callboard.board.projection.entities import RequestState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import work_of
-from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import PolicyDocument
-from callboard.board.publishing.intents import Nothing, Operations
+from callboard.board.publishing.intents import Nothing, Operations, ReadCommit, same_operations
 from callboard.errors import CallboardError
+
+PRIORITIES = range(1, 6)
 
 
 def cancel_work(
@@ -36,6 +37,10 @@ def cancel_work(
     completed.
     """
 
+    def cancellations(works: list[str]) -> list[ops.Operation]:
+        fence = UNSET if claim_id is None else claim_id
+        return [ops.WorkCancellation(work_id=one, reason=reason, claim_id=fence) for one in works]
+
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
         open_works = [
             state
@@ -45,28 +50,24 @@ def cancel_work(
         for state in open_works:
             if state.state == "completed":
                 raise _completed(state)
-        found: list[ops.Operation] = [
-            ops.WorkCancellation(
-                work_id=state.work.work_id,
-                reason=reason,
-                claim_id=UNSET if claim_id is None else claim_id,
-            )
-            for state in open_works
-        ]
+        found = cancellations([state.work.work_id for state in open_works])
         return found or Nothing("already_cancelled", {"works": work_ids})
 
-    def recognise(projection: Projection, commit: wire.QueueCommit) -> bool:
+    def recognise(projection: Projection, known: RequestState, _read: ReadCommit) -> bool:
+        """In whatever order the Work was named."""
+        if claim_id is not None:
+            return same_operations(known, actor, cancellations(work_ids))
         ended = {
-            one.work_id: (one.reason, one.claim_id)
-            for one in commit.operations
-            if isinstance(one, ops.WorkCancellation)
+            state.work.work_id: state.cancellation_reason
+            for state in projection.works.values()
+            if state.cancellation_commit_id == known.id
         }
         left_out = set(work_ids) - ended.keys()
         return (
-            commit.actor == actor
+            known.actor == actor
             and ended.keys() <= set(work_ids)
-            and set(ended.values()) == {(reason, UNSET if claim_id is None else claim_id)}
-            and all(_cancelled_before(projection, work_id, commit) for work_id in left_out)
+            and set(ended.values()) == {reason}
+            and all(_cancelled_before(projection, work_id, known) for work_id in left_out)
         )
 
     return Operations("cancel_work", request_id, actor, make, recognise)
@@ -82,12 +83,12 @@ def _completed(state: WorkState) -> CallboardError:
     )
 
 
-def _cancelled_before(projection: Projection, work_id: str, commit: wire.QueueCommit) -> bool:
+def _cancelled_before(projection: Projection, work_id: str, known: RequestState) -> bool:
     state = projection.works.get(work_id)
     if state is None or state.cancellation_commit_id is None:
         return False
     places = projection.commit_ids
-    return places[state.cancellation_commit_id] < places[commit.id]
+    return places[state.cancellation_commit_id] < places[known.id]
 
 
 def control(
@@ -105,8 +106,8 @@ def control(
             return Nothing("already_set", {name: value})
         return asked
 
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        return commit.actor == actor and commit.operations == asked
+    def recognise(_projection: Projection, known: RequestState, _read: ReadCommit) -> bool:
+        return same_operations(known, actor, asked)
 
     return Operations("control", request_id, actor, make, recognise)
 
@@ -116,26 +117,22 @@ def prefer(
 ) -> Operations:
     """Let one waiting Work compete in another class. `Nothing("already_set")` where it does."""
 
+    def change(before: int) -> list[ops.Operation]:
+        return [
+            ops.WorkPriority(
+                work_id=work_id, priority=priority, expected_priority=before, reason=reason
+            )
+        ]
+
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
         state = work_of(projection, work_id)
         if state.priority == priority and state.state == "available":
             return Nothing("already_set", {"priority": priority})
-        return [
-            ops.WorkPriority(
-                work_id=work_id,
-                priority=priority,
-                expected_priority=state.priority,
-                reason=reason,
-            )
-        ]
+        return change(state.priority)
 
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        found = commit.operations[0]
-        return (
-            commit.actor == actor
-            and isinstance(found, ops.WorkPriority)
-            and (found.work_id, found.priority, found.reason) == (work_id, priority, reason)
-        )
+    def recognise(_projection: Projection, known: RequestState, _read: ReadCommit) -> bool:
+        """From whichever priority it was."""
+        return any(same_operations(known, actor, change(before)) for before in PRIORITIES)
 
     return Operations("priority", request_id, actor, make, recognise)
 
@@ -145,6 +142,8 @@ def install(request_id: str, policy: PolicyDocument, actor: ops.Actor) -> Operat
 
     `Nothing("already_installed")` where that very policy stands and nothing was deployed since.
     """
+    epoch = identities.epoch_id(request_id)
+    asked: list[ops.Operation] = [ops.Policy(epoch=epoch, policy=policy)]
 
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
         original = all(
@@ -154,10 +153,9 @@ def install(request_id: str, policy: PolicyDocument, actor: ops.Actor) -> Operat
         )
         if original and projection.policy == policy:
             return Nothing("already_installed", {"policy_epoch": projection.policy_epoch})
-        return [ops.Policy(epoch=identities.epoch_id(request_id), policy=policy)]
+        return asked
 
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        found = commit.operations[0]
-        return commit.actor == actor and isinstance(found, ops.Policy) and found.policy == policy
+    def recognise(_projection: Projection, known: RequestState, _read: ReadCommit) -> bool:
+        return same_operations(known, actor, asked)
 
     return Operations("policy", request_id, actor, make, recognise)

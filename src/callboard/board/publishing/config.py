@@ -64,10 +64,12 @@ class QueueSettings(Record, frozen=True, kw_only=True):
 
 
 class BoardSettings(Record, frozen=True, kw_only=True):
-    """The table `[board]`: where the board lives, and whether its workers follow HEAD (§7.10)."""
+    """The table `[board]`: where the board lives, whether its workers follow HEAD (§7.10), and from
+    which share of the policy's `ledger_bytes` on a `run` compacts its log; 0 is never."""
 
     branch: Identity = DEFAULT_BRANCH
     follow_head: bool = True
+    checkpoint_percent: Annotated[int, Meta(ge=0, le=100)] = 50
 
 
 class Settings(Record, frozen=True, kw_only=True):

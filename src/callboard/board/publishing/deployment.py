@@ -12,14 +12,14 @@ from typing import Literal
 
 from msgspec import structs
 
+from callboard.board.projection.entities import RequestState
 from callboard.board.projection.routes import Revision, Route
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.deployment import boundary_changes
-from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import PolicyDocument, Profile
 from callboard.board.protocol.scalars import is_github
-from callboard.board.publishing.intents import Nothing, Operations
+from callboard.board.publishing.intents import Nothing, Operations, ReadCommit, Recogniser
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.recipe import logical_contract
 from callboard.errors import CallboardError
@@ -159,7 +159,10 @@ def follow(
                 found.append(_available(pool, worker, route, route.head, False, one.standing))
         return _bounded(projection, found)
 
-    return Operations("deployment", request_id, actor, make, _same_target(proposal.revision))
+    def is_asked(one: ops.Deployment) -> bool:
+        return one.reason == reason
+
+    return Operations("deployment", request_id, actor, make, _recogniser(actor, is_asked))
 
 
 def may_follow(projection: Projection, one: Finding) -> bool:
@@ -210,7 +213,14 @@ def deploy(
                 found.append(_move(one, one.proposed, reason))
         return _bounded(projection, found)
 
-    return Operations("deployment", request_id, actor, make, _same_target(proposal.revision))
+    def is_asked(one: ops.Deployment) -> bool:
+        return (
+            one.activate is not False
+            and (one.profile.ref, one.reason) == (proposal.revision, reason)
+            and (workers is None or one.worker_profile in workers)
+        )
+
+    return Operations("deployment", request_id, actor, make, _recogniser(actor, is_asked))
 
 
 def set_available(
@@ -245,22 +255,25 @@ def set_available(
                 found.append(_available(pool, worker, route, known, available, reason))
         return _bounded(projection, found)
 
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        return all(
-            isinstance(one, ops.Deployment)
-            and (one.worker_profile in workers, one.available) == (True, available)
-            and (revision is None or one.profile.ref == revision)
-            for one in commit.operations
+    def is_asked(one: ops.Deployment) -> bool:
+        return (
+            one.worker_profile in workers
+            and (one.available, one.activate, one.reason) == (available, False, reason)
+            and revision in (None, one.profile.ref)
         )
 
-    return Operations("deployment", request_id, actor, make, recognise)
+    return Operations("deployment", request_id, actor, make, _recogniser(actor, is_asked))
 
 
-def _same_target(revision: str) -> Callable[[Projection, wire.QueueCommit], bool]:
-    def recognise(_projection: Projection, commit: wire.QueueCommit) -> bool:
-        return any(
-            isinstance(one, ops.Deployment) and one.profile.ref == revision
-            for one in commit.operations
+def _recogniser(actor: ops.Actor, is_asked: Callable[[ops.Deployment], bool]) -> Recogniser:
+    """Recognises a request of that actor, all of whose deployments are such ones.
+
+    What a deployment says depends on where the worker was, so that the record itself is looked at.
+    """
+
+    def recognise(_projection: Projection, known: RequestState, read: ReadCommit) -> bool:
+        return known.actor == actor and all(
+            isinstance(one, ops.Deployment) and is_asked(one) for one in read().operations
         )
 
     return recognise

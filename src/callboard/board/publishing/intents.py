@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from callboard.board.ledger.budget import check_room_to_grant
 from callboard.board.ledger.finish import finish_operations
 from callboard.board.projection.entities import RequestState
 from callboard.board.projection.routes import Route
@@ -33,6 +34,8 @@ class Candidate:
 
     parameters: Record
     operations: list[ops.Operation]
+    judge: Callable[[Projection], None] | None = None
+    """What the writer asks of the state that the commit leads to, beside what the board does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,9 @@ class Nothing:
 
     reason: str
     details: dict[str, object] = field(default_factory=dict)
+
+
+ReadCommit = Callable[[], wire.QueueCommit]
 
 
 class Intent(Protocol):
@@ -59,10 +65,12 @@ class Intent(Protocol):
         """The candidate against this state at this time."""
         ...
 
-    def is_same(
-        self, known: RequestState, commit: wire.QueueCommit, projection: Projection
-    ) -> bool:
-        """Whether the accepted request of this id, in `commit`, means what this intent means."""
+    def is_same(self, known: RequestState, projection: Projection, read: ReadCommit) -> bool:
+        """Whether the accepted request of this id means what this intent means.
+
+        The state should tell, as a checkpoint may stand for the request's commit; `read` answers
+        that commit, or refuses with `history_unavailable` where it is out of reach.
+        """
         ...
 
 
@@ -112,7 +120,7 @@ class Submit:
         if genesis:
             epoch = identities.epoch_id(self.request_id)
             operations.insert(0, ops.Policy(epoch=epoch, policy=policy))
-        return Candidate(wire.SubmitParameters(nodes=works), operations)
+        return Candidate(wire.SubmitParameters(nodes=works), operations, check_room_to_grant)
 
     def _works(self, projection: Projection, policy: PolicyDocument, at: int) -> list[ops.Work]:
         def standing(work_id: str) -> ops.Work | None:
@@ -121,9 +129,7 @@ class Submit:
 
         return compile_plan(self.plan, policy, standing, at)
 
-    def is_same(
-        self, known: RequestState, _commit: wire.QueueCommit, projection: Projection
-    ) -> bool:
+    def is_same(self, known: RequestState, projection: Projection, _read: ReadCommit) -> bool:
         works = self._works(projection, projection.policy, known.at)
         return _matches(known, self.actor, self.kind, wire.SubmitParameters(nodes=works))
 
@@ -137,9 +143,7 @@ class _Stated:
     parameters: Record
     kind: str
 
-    def is_same(
-        self, known: RequestState, _commit: wire.QueueCommit, _projection: Projection
-    ) -> bool:
+    def is_same(self, known: RequestState, _projection: Projection, _read: ReadCommit) -> bool:
         return _matches(known, self.actor, self.kind, self.parameters)
 
 
@@ -175,10 +179,10 @@ class Finish(_Stated):
 
 
 Builder = Callable[[Projection, int], "list[ops.Operation] | Nothing"]
-Recogniser = Callable[[Projection, wire.QueueCommit], bool]
+Recogniser = Callable[[Projection, RequestState, ReadCommit], bool]
 
 
-def named_by_its_id(_projection: Projection, _commit: wire.QueueCommit) -> bool:
+def named_by_its_id(_projection: Projection, _known: RequestState, _read: ReadCommit) -> bool:
     """The recogniser of requests whose id itself names their one fact, a Release of one dispatch
     say: whatever stands under it is the answer."""
     return True
@@ -188,8 +192,8 @@ def named_by_its_id(_projection: Projection, _commit: wire.QueueCommit) -> bool:
 class Operations:
     """A request whose parameters are its operations, made anew by `make` for each tip.
 
-    `recognise` tells whether the commit of an accepted request of the same id, kind and role says
-    what is asked. It cannot be `make` again: that is asked of the state after the request.
+    `recognise` tells whether an accepted request of the same id, kind and role says what is asked.
+    It cannot be `make` again: that is asked of the state after the request.
     """
 
     kind: str
@@ -204,12 +208,15 @@ class Operations:
             return made
         return Candidate(wire.OperationsParameters(operations=made), made)
 
-    def is_same(
-        self, known: RequestState, commit: wire.QueueCommit, projection: Projection
-    ) -> bool:
+    def is_same(self, known: RequestState, projection: Projection, read: ReadCommit) -> bool:
         if (known.kind, known.actor.role) != (self.kind, self.actor.role):
             return False
-        return self.recognise(projection, commit)
+        return self.recognise(projection, known, read)
+
+
+def same_operations(known: RequestState, actor: ops.Actor, asked: list[ops.Operation]) -> bool:
+    """Whether an accepted request is that actor's, for exactly these operations."""
+    return _matches(known, actor, known.kind, wire.OperationsParameters(operations=asked))
 
 
 def _matches(known: RequestState, actor: ops.Actor, kind: str, parameters: Record) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 from callboard.board.ledger import replay
 from callboard.board.ledger.history import History
@@ -40,6 +41,16 @@ class Accepted:
     source: str | None
     replayed: bool
 
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A line, newline included, that stands for a whole ledger, and what to say of it in Git."""
+
+    line: bytes
+    message: str
+
+
+T = TypeVar("T")
 
 Turn = Callable[[float], AbstractContextManager[None]]
 """Waits at most so many seconds for this process's turn to write, and holds it for the block."""
@@ -78,8 +89,11 @@ class Publisher:
         self._pause = pause
         self._turn = turn
         self._lock = threading.RLock()
-        self._history = History()
+        self._history = self._unread()
         self._tip = LedgerTip(None, b"")
+
+    def _unread(self) -> History:
+        return History(self._store.ledger_at)
 
     def refresh(self) -> History:
         """The validated history at the present tip; raises `ledger_invalid`."""
@@ -88,9 +102,15 @@ class Publisher:
             if revision == self._tip.revision and revision is not None:
                 return self._history
             tip = self._store.read()
-            known, self._history, self._tip = self._history, History(), LedgerTip(None, b"")
+            known = self._history
+            self._history, self._tip = self._unread(), LedgerTip(None, b"")
             self._history, self._tip = known.continued(tip.data), tip
             return self._history
+
+    @property
+    def revision(self) -> str | None:
+        """The Git commit whose ledger the last `refresh` answered."""
+        return self._tip.revision
 
     def decision_time(self, projection: Projection) -> int:
         """One time for a whole decision: never before the last commit's."""
@@ -102,12 +122,29 @@ class Publisher:
         Raises the refusal of the request itself, or `contention` when every try until the
         deadline lost its race.
         """
+        details: dict[str, object] = {"request_id": intent.request_id}
+        outcome = self._until_decided(lambda: self._attempt(intent), details)
+        assert outcome is not None
+        return outcome
+
+    def compact(self, make: Callable[[History, str, int], Compacted]) -> Compacted:
+        """Put one line in the place of the whole ledger, as `make` says of each tip it meets.
+
+        `make` is given the history, the revision that holds it and the decision time. Raises what
+        it refuses, `queue_missing`, and `contention` when every try lost its race.
+        """
+        compacted = self._until_decided(lambda: self._replace(make), {})
+        assert compacted is not None
+        return compacted
+
+    def _until_decided(self, attempt: Callable[[], T], details: dict[str, object]) -> T:
+        """What `attempt` answers other than None, which is a lost race."""
         with self._lock:
             deadline = time.monotonic() + self._patience_s
             pause_s = _FIRST_PAUSE_S
             while True:
                 with self._turn(max(0.0, deadline - time.monotonic())):
-                    outcome = self._attempt(intent)
+                    outcome = attempt()
                 if outcome is not None:
                     return outcome
                 if time.monotonic() >= deadline:
@@ -115,10 +152,30 @@ class Publisher:
                         "contention",
                         f"other writers won every race for {self._patience_s:g} s",
                         "nothing was written; try again",
-                        {"request_id": intent.request_id},
+                        details,
                     )
                 self._pause(self._chance.uniform(0, pause_s))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _replace(self, make: Callable[[History, str, int], Compacted]) -> Compacted | None:
+        history = self.refresh()
+        base = self._tip
+        if base.revision is None:
+            raise no_board("checkpoint")
+        made = make(history, base.revision, self.decision_time(history.projection))
+        # What is written is what a reader makes of it.
+        after = History.read(made.line, self._store.ledger_at)
+        try:
+            outcome = self._store.replace(base, made.line, message=made.message)
+        except CallboardError as error:
+            if error.code != "outcome_unknown":
+                raise
+            # The next tip tells whether it stands.
+            return made if self.refresh().projection.tip == after.projection.tip else None
+        if not isinstance(outcome, Appended):
+            return None
+        self._history, self._tip = after, outcome.tip
+        return made
 
     def _attempt(self, intent: Intent) -> Accepted | Nothing | None:
         history = self.refresh()
@@ -127,11 +184,7 @@ class Publisher:
         if known is not None:
             return self._recognise(intent, known, history)
         if projection.tip is None and intent.kind != "submit":
-            raise CallboardError(
-                "queue_missing",
-                f"a {intent.kind} request cannot begin a board",
-                "post a first plan: callboard submit FILE",
-            )
+            raise no_board(intent.kind)
         at = self.decision_time(projection)
         source = projection.tip
         candidate = intent.build(projection, at, identities.commit_id(source, intent.request_id))
@@ -142,6 +195,8 @@ class Publisher:
         read = read_line(line[:-1])
         replay.apply(projection, read)
         try:
+            if candidate.judge is not None:
+                candidate.judge(projection)
             outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
         except CallboardError as error:
             replay.take_back(projection)
@@ -162,8 +217,8 @@ class Publisher:
     @staticmethod
     def _recognise(intent: Intent, known: RequestState, history: History) -> Accepted:
         projection = history.projection
-        commit = history.commit(projection.commit_ids[known.id])
-        if not intent.is_same(known, commit, projection):
+        ordinal = projection.commit_ids[known.id]
+        if not intent.is_same(known, projection, lambda: history.commit(ordinal)):
             raise CallboardError(
                 "request_conflict",
                 f"request id {intent.request_id!r} already stands for another "
@@ -171,7 +226,16 @@ class Publisher:
                 "use a new request id for a new request",
                 {"commit_id": known.id, "kind": known.kind},
             )
-        return Accepted(known, commit.previous, replayed=True)
+        return Accepted(known, history.previous(known.id), replayed=True)
+
+
+def no_board(kind: str) -> CallboardError:
+    """The refusal of what needs a board that nobody has posted to yet."""
+    return CallboardError(
+        "queue_missing",
+        f"a {kind} request cannot begin a board",
+        "post a first plan: callboard submit FILE",
+    )
 
 
 def assemble(

@@ -147,6 +147,8 @@ class Columns:
                 "failure": state.failure_reason,
                 "effects": state.disposition,
                 "commit_id": state.failure_commit_id,
+                # A checkpoint keeps that it failed and what is known of its effects, not why.
+                "before_checkpoint": True if state.failure_commit_id is None else None,
             }
             if work_id in self._replaced:
                 evidence["replaced_by"] = self.names.label(self._replaced[work_id])

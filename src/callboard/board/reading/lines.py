@@ -8,37 +8,66 @@ from __future__ import annotations
 
 from collections import Counter
 
+from callboard.board.ledger.checkpoint import prove
 from callboard.board.ledger.history import History
+from callboard.board.ledger.past import Segment
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.protocol.envelope import kind_of, read_line
 from callboard.board.reading.columns import Columns
-from callboard.board.reading.view import Document, View
+from callboard.board.reading.view import Document, View, known
 from callboard.errors import CallboardError
 
 MAX_LISTED = 16_384
 
 
 def log(view: View, *, limit: int) -> Document:
-    """The last `limit` commits, oldest of them first."""
+    """The last `limit` commits, oldest of them first.
+
+    What stood before a checkpoint is listed with the Git commit that holds it, `held_by`;
+    `unavailable` counts what was asked for and cannot be listed, as this clone lacks it.
+    """
     history = view.history
-    total = len(history.spans)
+    total = history.projection.ordinal
     first = max(0, total - limit)
-    return {
-        **view.stamp(),
-        "count": total,
-        "commits": [_row(history, ordinal) for ordinal in range(first, total)],
-    }
+    rows: list[Document] = []
+    unavailable = 0
+    for segment in history.segments() if total else ():
+        low = max(first, segment.base)
+        end = segment.base + len(segment.spans)
+        numbers = _line_numbers(segment.data)
+        rows[:0] = [_row(history, segment, numbers, ordinal) for ordinal in range(low, end)]
+        if segment.base <= first:
+            break
+        try:
+            history.segment(segment.base - 1)
+        except CallboardError as error:
+            if error.code != "history_unavailable":
+                raise
+            unavailable = segment.base - first
+            break
+    found = {**view.stamp(), "count": total, "commits": rows}
+    return found | ({"unavailable": unavailable} if unavailable else {})
 
 
-def _row(history: History, ordinal: int) -> Document:
-    commit = history.commit(ordinal)
-    span = history.spans[ordinal]
-    return {
+def _line_numbers(data: bytes) -> dict[int, int]:
+    """The number (from 1) of the line that begins at a byte."""
+    found: dict[int, int] = {}
+    start = 0
+    while start < len(data):
+        found[start] = len(found) + 1
+        start = data.find(b"\n", start) + 1 or len(data)
+    return found
+
+
+def _row(history: History, segment: Segment, numbers: dict[int, int], ordinal: int) -> Document:
+    start, end = segment.spans[ordinal - segment.base]
+    found = {
         "ordinal": ordinal,
-        "line": span.number,
-        "bytes": span.end - span.start,
-        **_commit(commit),
+        "line": numbers[start],
+        "bytes": end - start,
+        **_commit(history.commit(ordinal)),
     }
+    return found if segment.revision is None else {**found, "held_by": segment.revision}
 
 
 def commit_facts(commit: QueueCommit) -> Document:
@@ -81,6 +110,32 @@ def tally(view: View) -> Document:
         "reserve_bytes": projection.reserve_bytes,
         "policy_epoch": projection.policy_epoch,
     }
+
+
+def behind_checkpoints(history: History) -> Document:
+    """What a ledger's checkpoints stand for, each replayed and compared where it is at hand.
+
+    `{commits, checked:[{held_by, commits, bytes}], unchecked_commits, unchecked_in?}`. Raises
+    `checkpoint_mismatch` where a checkpoint's state is not that of the ledger before it, and
+    `ledger_invalid` where that ledger is none.
+    """
+    checked: list[Document] = []
+    later, left, lacking = history, history.base, None
+    while left:
+        try:
+            segment = later.segment(later.base - 1)
+        except CallboardError as error:
+            if error.code != "history_unavailable":
+                raise
+            lacking = error.details.get("revision")
+            break
+        prior = later.prefix(later.base)
+        prove(later.commit(later.base), prior.projection)
+        row = {"held_by": segment.revision, "commits": len(segment.spans)}
+        checked.append(row | {"bytes": len(segment.data)})
+        later, left = prior, segment.base
+    found = {"commits": history.base, "checked": checked, "unchecked_commits": left}
+    return found | known(unchecked_in=lacking)
 
 
 def diagnose(data: bytes) -> Document:

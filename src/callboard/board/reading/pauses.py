@@ -1,7 +1,7 @@
 """Who paused what, why and when: the control that stands for each pause.
 
-The board's state only says that it is paused; the record behind it
-is looked for backwards from the tip.
+The board's state only says that it is paused; the record behind it is looked for backwards from the
+tip, also behind a checkpoint where that is at hand.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Literal
 
 from callboard.board.protocol.operations import Control
 from callboard.board.reading.view import Document, View
+from callboard.errors import CallboardError
 
 Pause = Literal["admission", "grants"]
 CONTROLS: dict[Pause, Literal["admission_paused", "grants_paused"]] = {
@@ -22,7 +23,10 @@ WHAT: dict[str, Pause] = {name: what for what, name in CONTROLS.items()}
 
 
 def pauses(view: View) -> Document:
-    """`{what: {reason, since_ms, commit_id, principal}}` for what is paused now."""
+    """`{what: {reason, since_ms, commit_id, principal}}` for what is paused now.
+
+    `{what: {before_checkpoint: true}}` where that was said before a checkpoint, out of reach.
+    """
     projection = view.projection
     missing = {name: what for name, what in WHAT.items() if getattr(projection, name)}
     found: Document = {}
@@ -31,7 +35,12 @@ def pauses(view: View) -> Document:
             break
         if request.kind != "control":
             continue
-        commit = view.history.commit(projection.commit_ids[request.id])
+        try:
+            commit = view.history.commit(projection.commit_ids[request.id])
+        except CallboardError as error:
+            if error.code != "history_unavailable":
+                raise
+            return found | {what: {"before_checkpoint": True} for what in missing.values()}
         for operation in commit.operations:
             if isinstance(operation, Control) and operation.control in missing:
                 found[missing.pop(operation.control)] = {

@@ -12,14 +12,15 @@ from callboard.board.ledger.history import History
 from callboard.board.projection.entities import ClaimState, DispatchState, RequestState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import operations as ops
-from callboard.board.protocol.commit import DispatchNextParameters
+from callboard.board.protocol.commit import DispatchNextParameters, SubmitParameters
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.columns import Columns
 from callboard.board.reading.names import Names
 from callboard.board.reading.pauses import WHAT
 from callboard.board.reading.replaying import decision_prefix
-from callboard.board.reading.view import Document, View
+from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.packing import BatchPlan, BatchRequest, plan_batch
+from callboard.canonical import encode_trusted, sha256_hex
 from callboard.errors import CallboardError
 
 CLAIM_BUDGET = "claim_budget_reached"
@@ -61,13 +62,18 @@ def _changes(view: View, request: RequestState) -> Document:
 
     Read from the record, so that a repetition tells the truth.
     """
-    commit = view.history.commit(view.projection.commit_ids[request.id])
+    if request.kind not in ("cancel_work", "control"):
+        return {}
+    try:
+        commit = view.history.commit(view.projection.commit_ids[request.id])
+    except CallboardError as error:
+        if error.code != "history_unavailable":
+            raise
+        return _changes_by_state(view.projection, request)
     ended = [one for one in commit.operations if isinstance(one, ops.WorkCancellation)]
-    if request.kind == "cancel_work" and ended:
+    if ended:
         works = [one.work_id for one in ended]
-        launched = _launched(view.projection)
-        running = [one for one in works if one in launched]
-        return {"works": works, "reason": ended[0].reason, "still_running": running}
+        return _cancelled(view.projection, works, ended[0].reason)
     first = commit.operations[0]
     if isinstance(first, ops.Control):
         if first.control in WHAT:
@@ -91,6 +97,24 @@ def _deployment(operation: ops.Deployment) -> Document:
     }
 
 
+def _changes_by_state(projection: Projection, request: RequestState) -> Document:
+    """The same as far as the state tells, where the record is out of reach."""
+    ended = sorted(
+        (one for one in projection.works.values() if one.cancellation_commit_id == request.id),
+        key=lambda one: one.place,
+    )
+    if request.kind != "cancel_work" or not ended:
+        return {"before_checkpoint": True}
+    works = [one.work.work_id for one in ended]
+    return _cancelled(projection, works, ended[0].cancellation_reason)
+
+
+def _cancelled(projection: Projection, works: list[str], reason: str | None) -> Document:
+    launched = _launched(projection)
+    running = [one for one in works if one in launched]
+    return {"works": works, "reason": reason, "still_running": running}
+
+
 def _launched(projection: Projection) -> set[str]:
     """Work of which a run, launched already, still holds its place."""
     return {
@@ -102,13 +126,36 @@ def _launched(projection: Projection) -> set[str]:
 
 
 def submit_receipt(view: View, request: RequestState) -> Document:
-    """Which nodes a submission stands for, and where each of them is now."""
+    """Which nodes a submission stands for, and where each of them is now.
+
+    Where its record lies before a checkpoint, out of reach, and named Work that stood already,
+    only the nodes that it brought are listed, with `before_checkpoint`.
+    """
+    works, is_whole = _submitted(view, request)
     return {
         **view.stamp(),
         **_head(view.history, request),
         "status": "submitted",
-        "nodes": node_documents(view, request.works),
+        "nodes": node_documents(view, works),
+        **({} if is_whole else {"before_checkpoint": True}),
     }
+
+
+def _submitted(view: View, request: RequestState) -> tuple[Iterable[str], bool]:
+    """The Work that a submission named, and whether that is all of it."""
+    ordinal = view.projection.commit_ids[request.id]
+    if ordinal >= view.history.base:
+        return request.works, True
+    brought = [view.projection.works[one].work for one in request.works]
+    if sha256_hex(encode_trusted(SubmitParameters(nodes=brought))) == request.parameters_digest:
+        return request.works, True
+    try:
+        commit = view.history.commit(ordinal)
+    except CallboardError as error:
+        if error.code != "history_unavailable":
+            raise
+        return request.works, False
+    return [one.work_id for one in commit.operations if isinstance(one, ops.Work)], True
 
 
 def node_documents(view: View, work_ids: Iterable[str]) -> list[Document]:
@@ -157,11 +204,18 @@ def grant_receipt(view: View, request: RequestState, asked: DispatchNextParamete
         "dispatches": [_dispatch(one) for one in dispatches],
     }
     if partial:
-        stop = replan(view.history, request, asked).stop
-        found["limiting_reason"] = stop.reason
-        if stop.limit is not None:
-            found["limit"] = stop.limit
+        found |= _limited_by(view.history, request, asked)
     return found
+
+
+def _limited_by(history: History, request: RequestState, asked: DispatchNextParameters) -> Document:
+    try:
+        stop = replan(history, request, asked).stop
+    except CallboardError as error:
+        if error.code != "history_unavailable":
+            raise
+        return {"limiting_reason": error.code}
+    return {"limiting_reason": stop.reason, **known(limit=stop.limit)}
 
 
 def replan(history: History, request: RequestState, asked: DispatchNextParameters) -> BatchPlan:
@@ -180,11 +234,10 @@ def replan(history: History, request: RequestState, asked: DispatchNextParameter
 
 
 def _head(history: History, request: RequestState) -> Document:
-    ordinal = history.projection.commit_ids[request.id]
     return {
         "request_id": request.request_id,
         "kind": request.kind,
-        "source_commit": history.commit(ordinal).previous,
+        "source_commit": history.previous(request.id),
         "commit_id": request.id,
         "policy_epoch": request.policy_epoch,
         "at": request.at,

@@ -12,14 +12,13 @@ from callboard.board.projection.transitions.context import Context
 from callboard.board.projection.transitions.observation import apply_observation
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.protocol.operations import Observation
-from callboard.board.reading.view import prefix
 
 
 def decision_prefix(history: History, commit_id: str) -> tuple[Projection, QueueCommit]:
     """The state before a commit, with the observations it brings itself, and the commit."""
     ordinal = history.projection.commit_ids[commit_id]
     commit = history.commit(ordinal)
-    projection = prefix(history, ordinal).projection
+    projection = history.prefix(ordinal).projection
     context = Context(commit, ordinal)
     for operation in commit.operations:
         if isinstance(operation, Observation):

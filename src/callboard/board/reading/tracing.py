@@ -1,7 +1,8 @@
 """Traces: every commit that touched a Work, a Claim or a dispatch, in causal order.
 
 Source: specification 1, §7.13. Lines are looked through as bytes first and only those that name
-one of the ids are read again, so a trace costs little more than finding its own commits.
+one of the ids are read again, so a trace costs little more than finding its own commits. Ledgers
+that checkpoints stand for are read as far back as the subject goes, else `history_unavailable`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import msgspec
 from msgspec import UNSET
 
 from callboard.board.ledger.history import History
+from callboard.board.ledger.past import Segment
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
+from callboard.board.projection.transitions.context import POSITION_BITS
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.reading.attempts import attempts_by_work
@@ -42,40 +45,58 @@ def trace_work(view: View, state: WorkState) -> Document:
     ids |= {claim.claim.claim_id for claim in claims}
     ids |= {claim.claim.dispatch_id for claim in claims}
     name = Names(view.projection).label(state.work.work_id)
-    return _trace(view, {"work_id": state.work.work_id, "name": name}, ids)
+    first = state.place >> POSITION_BITS
+    return _trace(view, {"work_id": state.work.work_id, "name": name}, ids, first)
 
 
 def trace_claim(view: View, claim: ClaimState) -> Document:
     """The trace of one Claim and its launch."""
     ids = {claim.claim.claim_id, claim.claim.dispatch_id}
-    return _trace(view, {"claim_id": claim.claim.claim_id}, ids)
+    first = view.projection.commit_ids[claim.commit_id]
+    return _trace(view, {"claim_id": claim.claim.claim_id}, ids, first)
 
 
 def trace_dispatch(view: View, dispatch: DispatchState) -> Document:
     """The trace of one launch with all its Claims."""
     ids = {dispatch.assignment.dispatch_id}
     ids |= {member.claim_id for member in dispatch.assignment.claims}
-    return _trace(view, {"dispatch_id": dispatch.assignment.dispatch_id}, ids)
+    first = view.projection.commit_ids[dispatch.assignment.commit_id]
+    return _trace(view, {"dispatch_id": dispatch.assignment.dispatch_id}, ids, first)
 
 
-def _trace(view: View, subject: Document, ids: set[str]) -> Document:
+def _trace(view: View, subject: Document, ids: set[str], first: int) -> Document:
+    """The commits from ordinal `first` on that touch one of the ids."""
     names = Names(view.projection)
     found = [
         _commit(commit, touching, names)
-        for commit in _naming(view.history, ids)
+        for commit in _naming(view.history, ids, first)
         if (touching := [one for one in enumerate(commit.operations) if _touches(one[1], ids)])
     ]
     return {**view.stamp(), "subject": subject, "commits": found}
 
 
-def _naming(history: History, ids: set[str]) -> Iterable[QueueCommit]:
+def _naming(history: History, ids: set[str], first: int) -> Iterable[QueueCommit]:
     """The commits whose lines hold one of the ids; a line with escapes is always read."""
     needles = [encode(one)[1:-1] for one in sorted(ids)]
-    for ordinal, span in enumerate(history.spans):
-        data = history.data
-        escaped = data.find(b"\\u", span.start, span.end) >= 0
-        if escaped or any(data.find(needle, span.start, span.end) >= 0 for needle in needles):
-            yield history.commit(ordinal)
+    for segment in _since(history, first):
+        data = segment.data
+        for ordinal, (start, end) in enumerate(segment.spans, start=segment.base):
+            if ordinal == segment.base > 0:
+                # A checkpoint names everything, and does nothing.
+                continue
+            escaped = data.find(b"\\u", start, end) >= 0
+            if escaped or any(data.find(needle, start, end) >= 0 for needle in needles):
+                yield history.commit(ordinal)
+
+
+def _since(history: History, first: int) -> list[Segment]:
+    """The ledgers that hold the commits from ordinal `first` on, oldest first."""
+    found: list[Segment] = []
+    for segment in history.segments():
+        found.insert(0, segment)
+        if segment.base <= first:
+            break
+    return found
 
 
 def _touches(operation: ops.Operation, ids: set[str]) -> bool:

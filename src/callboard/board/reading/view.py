@@ -58,13 +58,6 @@ def no_history() -> CallboardError:
     )
 
 
-def prefix(history: History, ordinal: int) -> History:
-    """The history of the first `ordinal` commits of the chain, read anew."""
-    return History.read(
-        b"".join(history.data[span.start : span.end] for span in history.spans[:ordinal])
-    )
-
-
 def commit_at(projection: Projection, ordinal: int) -> str:
     """The id of the commit at a place in the chain."""
     for number, commit_id in enumerate(projection.commit_ids):

@@ -1,4 +1,4 @@
-"""The ledger as one file on one branch of a Git repository, appended to by compare and swap.
+"""The ledger as one file on one branch of a Git repository, changed by compare and swap.
 
 Commits carry Callboard's own fixed identity (`commits.IDENTITY`), never the user's; who acted is
 said by the records. Other files on the branch are kept. HEAD, index, work tree, hooks and
@@ -28,9 +28,16 @@ from callboard.board.storage.framing import (
     too_large,
 )
 from callboard.board.storage.refs import check_name
-from callboard.board.storage.refusals import base_mismatch
+from callboard.board.storage.refusals import base_mismatch, nothing_to_replace
 from callboard.board.storage.repository import Repository
-from callboard.board.storage.store import Appended, LedgerTip, LostRace
+from callboard.board.storage.store import (
+    Appended,
+    LedgerTip,
+    LostRace,
+    Succession,
+    history_unavailable,
+    no_succession,
+)
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 
@@ -40,12 +47,15 @@ _ABSENT = LedgerTip(None, b"")
 LEDGER_FILE = "work-queue.jsonl"
 _REFS = "refs/"
 _HEADS = "refs/heads/"
+MAX_DESCENT = 100_000
+"""How many first parents are followed from a tip to the commit that was seen before."""
 
 
 class GitStore:
     """A `LedgerStore` on `refs/heads/<branch>`, thread-safe.
 
-    The repository stays the caller's to close. `clock` dates the commits.
+    The repository stays the caller's to close. `clock` dates the commits, `succession` says which
+    ledger may stand for a longer one that was there before.
     """
 
     def __init__(
@@ -55,8 +65,10 @@ class GitStore:
         file: str = LEDGER_FILE,
         *,
         clock: Clock | None = None,
+        succession: Succession = no_succession,
     ) -> None:
         self._repository = repository
+        self._succession = succession
         self._branch = branch
         self._file = file
         self._clock = SystemClock() if clock is None else clock
@@ -123,6 +135,26 @@ class GitStore:
         out.
         """
         check_lines(lines, len(base.data), self._where)
+        return self._swap(base, base.data + lines, message)
+
+    def replace(self, base: LedgerTip, data: bytes, *, message: str) -> Appended | LostRace:
+        """Commit `data` in the place of `base`, whose commit is the parent; see
+        `LedgerStore.replace`, and `append` for what is raised."""
+        if base.revision is None:
+            raise nothing_to_replace()
+        check_lines(data, 0, self._where)
+        return self._swap(base, data, message)
+
+    def ledger_at(self, revision: str) -> bytes:
+        """The ledger file of an earlier commit; see `LedgerStore.ledger_at`."""
+        try:
+            return self._loaded(revision).data
+        except CallboardError as error:
+            if error.code in ("object_missing", "object_wrong_kind", "queue_branch_refused"):
+                raise history_unavailable(revision) from error
+            raise
+
+    def _swap(self, base: LedgerTip, after: bytes, message: str) -> Appended | LostRace:
         with self._lock:
             revision = self.revision()
             if revision != base.revision:
@@ -135,10 +167,8 @@ class GitStore:
             self._refuse_unborn()
         commits: list[str] = []
 
-        whole = data + lines
-
         def make() -> str:
-            commits.append(self._commit(revision, whole, message))
+            commits.append(self._commit(revision, after, message))
             return commits[0]
 
         try:
@@ -148,10 +178,10 @@ class GitStore:
             if error.code == "ref_locked" and not error.details["stale"]:
                 return LostRace()
             raise
-        tip = LedgerTip(commits[0], whole)
+        tip = LedgerTip(commits[0], after)
         with self._lock:
             # Another thread may have read a later tip meanwhile, and what it was told stays.
-            if len(tip.data) > len(self._last.data):
+            if self._last.revision == revision:
                 self._last = tip
         return Appended(tip)
 
@@ -164,15 +194,38 @@ class GitStore:
     def _at(self, revision: str | None) -> LedgerTip:
         """The ledger at `revision`, from memory when it is the last one seen.
 
-        Whatever was seen stays: `ledger_invalid` where the ledger no longer begins with it.
+        Whatever was seen stays: `ledger_invalid` where the ledger neither begins with it nor
+        stands, in a commit behind it, for one that does.
         """
         seen = self._last
         if seen.revision != revision:
             tip = _ABSENT if revision is None else self._loaded(revision)
-            if not tip.data.startswith(seen.data):
+            if not tip.data.startswith(seen.data) and not self._succeeds(seen, tip):
                 raise self._replaced(seen, tip)
             self._last = tip
         return self._last
+
+    def _succeeds(self, seen: LedgerTip, found: LedgerTip) -> bool:
+        if seen.revision is None or found.revision is None:
+            return False
+        if not self._descends(found.revision, seen.revision):
+            return False
+        return self._succession(seen.data, found.data, self.ledger_at)
+
+    def _descends(self, later: str, earlier: str) -> bool:
+        """Whether first parents lead from `later` to `earlier`, as far as this clone has them."""
+        try:
+            for _step in range(MAX_DESCENT):
+                if later == earlier:
+                    return True
+                parents = self._repository.commit_info(later).parents
+                if not parents:
+                    return False
+                later = parents[0]
+        except CallboardError as error:
+            if error.code != "object_missing":
+                raise
+        return False
 
     def _loaded(self, revision: str) -> LedgerTip:
         data = self._load(self._repository.entry(revision, self._file))

@@ -57,6 +57,16 @@ def base_mismatch(revision: str | None) -> CallboardError:
     )
 
 
+def nothing_to_replace() -> CallboardError:
+    """The refusal to replace a ledger that is not there."""
+    return CallboardError(
+        "append_base_invalid",
+        "the base is an absent branch, so there is no ledger to replace",
+        "replace a tip that this store has read",
+        {"revision": None},
+    )
+
+
 def repository_invalid(path: Path, found: str, hint: str) -> CallboardError:
     """The refusal of a repository that is there but cannot be used as it stands."""
     return CallboardError(

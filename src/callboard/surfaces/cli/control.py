@@ -110,7 +110,8 @@ def _set_text(document: dict[str, Any]) -> Iterator[Block]:
     if document["status"] == "already_set":
         yield f"{what}: {word} already"
     elif document["replayed"]:
-        yield f"this request stood already: {what} {word}, {document['reason']}"
+        why = document.get("reason", "as said before the checkpoint")
+        yield f"this request stood already: {what} {word}, {why}"
     else:
         yield f"{what}: {word}, {document['reason']}"
 

@@ -49,6 +49,8 @@ class EventLines:
         if event.kind == "waiting":
             more = f", {details['others']} more later" if details["others"] else ""
             return "waiting", f"tried again at {self._clock(details['until_ms'])}{more}"
+        if event.kind == "checkpointed":
+            return "checkpointed", f"{count(details['commits'], 'commit')} in one line"
         if event.kind == "released":
             conclusion = str(details.get("conclusion", ""))
             return "released", "" if conclusion == "success" else conclusion_text(conclusion)

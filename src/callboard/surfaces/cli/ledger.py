@@ -1,22 +1,28 @@
 """`callboard ledger …`: the ledger itself, of the board or of a file.
 
-Reading only. A file is a snapshot: it is bounded, read whole and validated like the branch.
+Reading only, but for `checkpoint --apply`. A file is a snapshot: it is bounded, read whole and
+validated like the branch; what its checkpoints stand for is not looked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from callboard import canonical
 from callboard.board.board import new_request_id
+from callboard.board.ledger.checkpoint import make
 from callboard.board.ledger.history import History
+from callboard.board.ledger.past import LedgerAt, no_ledger_at
 from callboard.board.projection.document import state_document
+from callboard.board.protocol.operations import Actor
 from callboard.board.protocol.policy import CEILINGS
+from callboard.board.protocol.validate import parse
 from callboard.board.reading import lines, planning
-from callboard.board.reading.view import View, prefix
+from callboard.board.reading.view import Provenance, View
 from callboard.board.storage.framing import check_ledger
 from callboard.clock import SystemClock
 from callboard.errors import CallboardError
@@ -47,7 +53,7 @@ _PLAN_FIELDS = (
 
 @click.group()
 def ledger() -> None:
-    """Read the ledger: log, verify, replay, plan, canonical, schema."""
+    """The ledger itself: log, verify, replay, plan, canonical, checkpoint, schema."""
 
 
 ledger.add_command(schema)
@@ -63,25 +69,36 @@ def canonical_(file: str | None) -> None:
     write_bytes(canonical.encode(value) + b"\n")
 
 
-def _data(context: click.Context, file: str | None) -> tuple[bytes, str]:
-    """The bytes of a ledger, of the file or of the board, and what to call their place."""
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The bytes of a ledger, of a file or of the board, what to call their place, and where the
+    ledgers before its checkpoints are found."""
+
+    data: bytes
+    where: str
+    ledger_at: LedgerAt
+    provenance: Provenance
+
+    def view(self, at_ms: int | None = None) -> View:
+        """The ledger, validated, at a time or now."""
+        check_ledger(self.data, self.where)
+        history = History.read(self.data, self.ledger_at)
+        last_at = history.projection.last_at
+        now_ms = max(SystemClock().now_ms(), last_at) if at_ms is None else at_ms
+        return View(history, now_ms, self.provenance)
+
+
+def _source(context: click.Context, file: str | None) -> _Source:
     if file is None:
         board = board_of(context)
-        return board.ledger_bytes(), f"the ledger on branch {board.site.branch!r}"
+        where = f"the ledger on branch {board.site.branch!r}"
+        return _Source(board.ledger_bytes(), where, board.site.store.ledger_at, "live")
     where = "standard input" if file == STANDARD_INPUT else repr(file)
-    return read_input(file, what="ledger"), where
+    return _Source(read_input(file, what="ledger"), where, no_ledger_at, "snapshot")
 
 
 def _view(context: click.Context, file: str | None, at_ms: int | None = None) -> View:
-    data, where = _data(context, file)
-    return _validated(data, where, file, at_ms)
-
-
-def _validated(data: bytes, where: str, file: str | None, at_ms: int | None = None) -> View:
-    check_ledger(data, where)
-    history = History.read(data)
-    now = max(SystemClock().now_ms(), history.projection.last_at) if at_ms is None else at_ms
-    return View(history, now, "live" if file is None else "snapshot")
+    return _source(context, file).view(at_ms)
 
 
 @ledger.command(short_help="Replay a ledger; --json prints the state.")
@@ -106,7 +123,7 @@ def _at(history: History, commit_id: str) -> History:
             f"the ledger has no commit {commit_id[:80]!r}",
             "list them: callboard ledger log",
         )
-    return prefix(history, ordinal + 1)
+    return history.prefix(ordinal + 1)
 
 
 @ledger.command(short_help="Ask the planner who is next at a time.")
@@ -188,15 +205,21 @@ def _plan_text(document: dict[str, Any]) -> Iterator[Block]:
 @board_options
 @click.pass_context
 def verify(context: click.Context, file: str | None) -> None:
-    """Replay a whole ledger and count it, or name its first fault and the lines still readable."""
-    data, where = _data(context, file)
+    """Replay a whole ledger and count it, or name its first fault and the lines still readable.
+
+    What its checkpoints stand for is replayed too, as far as this clone has it.
+    """
+    source = _source(context, file)
     try:
-        document = lines.tally(_validated(data, where, file))
+        view = source.view()
+        document = lines.tally(view)
+        if view.history.base:
+            document["before_checkpoint"] = lines.behind_checkpoints(view.history)
     except CallboardError as error:
         refused = {
             "error": error.document(),
             "valid": False,
-            "diagnosis": lines.diagnose(data),
+            "diagnosis": lines.diagnose(source.data),
         }
         emit(context, refused, lambda: _diagnosis_text(refused))
         context.exit(REFUSED)
@@ -236,7 +259,21 @@ def _tally_text(document: dict[str, Any]) -> Iterator[Block]:
         f"{count(document['unreleased_dispatches'], 'run')} with a place, "
         f"{count(document['pending_deliveries'], 'delivery', 'deliveries')} to verify"
     )
+    if "before_checkpoint" in document:
+        yield from _before_text(document["before_checkpoint"])
     yield faint(f"tip {short(document['tip'])}, epoch {short(document['policy_epoch'])}")
+
+
+def _before_text(before: dict[str, Any]) -> Iterator[Block]:
+    proven = before["commits"] - before["unchecked_commits"]
+    yield (
+        f"the checkpoint stands for {count(before['commits'], 'commit')} before it: {proven} "
+        f"replayed to the same state, {before['unchecked_commits']} not checked"
+    )
+    if before["unchecked_commits"]:
+        where = before.get("unchecked_in")
+        place = f"Git commit {where}" if where else "the repository of the board"
+        yield Hint(f"the rest is in {place}, which is not at hand; fetch it and verify again")
 
 
 @ledger.command(short_help="List the commits in causal order.")
@@ -274,9 +311,86 @@ def _log_text(document: dict[str, Any]) -> Iterator[Block]:
         ],
     )
     more = document["count"] - len(document["commits"])
-    if more:
-        yield faint(f"{more} earlier ones (--limit)")
+    unavailable = document.get("unavailable", 0)
+    if unavailable:
+        yield faint(f"{unavailable} before the checkpoint are not in this clone")
+    if more > unavailable:
+        yield faint(f"{more - unavailable} earlier ones (--limit)")
 
 
 def _kinds(one: dict[str, Any]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in one["operations"].items())
+
+
+@ledger.command(short_help="Put one line with the whole state in the place of the log.")
+@_FILE
+@click.option("--apply", is_flag=True, help="Write it; without this it is only planned.")
+@click.option("--print", "prints", is_flag=True, help="Print the line; nothing is written.")
+@click.option("--prior-sha", metavar="SHA", help="For --print: the Git commit of the ledger.")
+@click.option(
+    "--at-ms",
+    type=click.IntRange(0, canonical.MAX_SAFE_INTEGER),
+    help="For --print: the time of the checkpoint, in Unix ms.",
+)
+@click.option("--actor", metavar="JSON", help="For --print: who makes it, as a record.")
+@board_options
+@click.pass_context
+def checkpoint(
+    context: click.Context,
+    file: str | None,
+    apply: bool,
+    prints: bool,
+    prior_sha: str | None,
+    at_ms: int | None,
+    actor: str | None,
+) -> None:
+    """Show what a checkpoint would write and gain, and with --apply put it in the place of the log.
+
+    The log stays within reach of the branch. Ends with 4, nothing written, where other writers win
+    every race.
+    """
+    given = (prior_sha, at_ms, actor)
+    if prints:
+        if apply or prior_sha is None or at_ms is None or actor is None:
+            raise click.UsageError("--print needs --prior-sha, --at-ms and --actor, and no --apply")
+        _print_checkpoint(_source(context, file), prior_sha, at_ms, actor)
+        return
+    if file is not None or given != (None, None, None):
+        raise click.UsageError("a FILE, --prior-sha, --at-ms and --actor are for --print")
+    board = board_of(context)
+    document = board.checkpoint() if apply else board.plan_checkpoint()
+    emit(context, document, lambda: _checkpoint_text(document))
+
+
+def _print_checkpoint(source: _Source, prior_sha: str, at_ms: int, actor: str) -> None:
+    who = canonical.decode(actor.encode("utf-8", "surrogateescape"))
+    history = source.view().history
+    made = make(
+        history.data,
+        history.projection,
+        prior_git_sha=prior_sha,
+        at=at_ms,
+        actor=parse(Actor, who, what="--actor"),
+    )
+    # What is printed is what a reader takes.
+    History.read(made.line)
+    write_bytes(made.line)
+
+
+def _checkpoint_text(document: dict[str, Any]) -> Iterator[Block]:
+    before, after = document["before"], document["after"]
+    done = "replaced" if document["applied"] else "would replace"
+    yield (
+        f"one line of {count(after['bytes'], 'byte')} {done} {count(before['commits'], 'commit')} "
+        f"of {count(before['bytes'], 'byte')}"
+    )
+    limit = document["ledger_bytes_limit"]
+    used = 100 * after["bytes"] // limit
+    yield (
+        f"gained {document['gained_bytes']} of the {limit} bytes that the policy allows; "
+        f"{used} % in use then"
+    )
+    yield faint(f"history {short(document['history_sha256'])} in {document['prior_git_sha']}")
+    yield faint(f"state {short(document['state_sha256'])}, tip {short(document['prior_tip'])}")
+    if not document["applied"]:
+        yield Hint("callboard ledger checkpoint --apply")

@@ -96,8 +96,11 @@ def _paused(document: dict[str, Any]) -> Iterator[Block]:
     for what, paused in document["paused"].items():
         if paused:
             said = document["pauses"].get(what, {})
-            since = clock(said.get("since_ms"), now_ms)
-            yield bad(f"{what} paused: {said.get('reason', 'unknown')}, since {since}")
+            if "before_checkpoint" in said:
+                yield bad(f"{what} paused, since before the checkpoint")
+            else:
+                since = clock(said.get("since_ms"), now_ms)
+                yield bad(f"{what} paused: {said.get('reason', 'unknown')}, since {since}")
             yield Hint(f"callboard resume {what} --reason CODE")
 
 

@@ -43,6 +43,7 @@ _STOPS = {
     "dispatch_budget_blocked": "as many runs as were asked for",
     "operation_budget_reached": "a commit takes no more",
     "assignment_size_blocked": "an assignment takes no more",
+    "history_unavailable": "why is in the history before the checkpoint, which is not here",
 }
 _FULL = {
     "logical": "every place for Claims is taken",
@@ -104,7 +105,8 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
         tried = count(int(evidence.get("attempts", one.get("attempts", 0))), "attempt")
         return f"gave up after {tried}{_last_run(evidence)}"
     if reason == "delivery_failed":
-        return f"its delivery failed: {evidence.get('failure', 'unknown')}"
+        why = "before the checkpoint" if evidence.get("before_checkpoint") else "unknown"
+        return f"its delivery failed: {evidence.get('failure', why)}"
     if reason == "replaced":
         return f"replaced by {evidence.get('replaced_by', 'another node')}"
     return obstacle_text({**evidence, "reason": reason}, now_ms)

@@ -37,11 +37,14 @@ def apply_observation(projection: Projection, _context: Context, operation: Obse
             "read again with the current credential",
         )
     limits = projection.policy.limits
-    if len(encode_trusted(operation)) > limits.evidence_bytes:
+    size = len(encode_trusted(operation))
+    if size > limits.evidence_bytes:
         raise CallboardError(
             "evidence_limit",
-            f"observation {operation.observation_id!r} has more than {limits.evidence_bytes} bytes",
+            f"observation {operation.observation_id!r} has {size} bytes, at most "
+            f"{limits.evidence_bytes} are allowed",
             "record only what the condition needs",
+            {"bytes": size, "limit_bytes": limits.evidence_bytes},
         )
     if projection.observation_writes >= limits.observation_writes:
         raise CallboardError(
