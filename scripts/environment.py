@@ -122,7 +122,7 @@ def setup() -> None:
 
 
 def add_fuzzer() -> None:
-    """Install what fuzzing needs, unless it is there; the next `setup` of changed locks drops it."""
+    """Install what fuzzing needs, unless it is there; a `setup` of changed locks drops it."""
     probe = [str(BIN / "python"), "-c", "import atheris"]
     if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
         return
@@ -245,7 +245,8 @@ def main(arguments: list[str]) -> int:
         elif arguments[:1] == ["lock"]:
             lock(*arguments[1:])
         else:
-            raise SetupError(f"unknown arguments {arguments}: say `setup`, `fuzz` or `lock [UV OPTION…]`")
+            known = "`setup`, `fuzz` or `lock [UV OPTION…]`"
+            raise SetupError(f"unknown arguments {arguments}: say {known}")
     except SetupError as error:
         print(f"environment: {error}", file=sys.stderr)
         return 1
