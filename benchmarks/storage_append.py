@@ -1,34 +1,43 @@
-"""What does one durable append to a Git ledger cost, compared with writing the same bytes plainly?
+"""What does one durable append to a Git ledger cost, and what does it leave on the disk?
 
-Prints one JSON line a figure: `{name, value, unit, floor, ratio, n}`. `value` is the median of `n`
-runs in milliseconds; `floor` is the median, in the same run, of writing the ledger's bytes to a
-plain file and syncing it (for reads: of reading that file); `ratio` is value / floor. Beside ours
-stand the same steps with dulwich's own writer and, where it is installed, with pygit2.
+Prints one JSON line a figure: `{name, value, unit, floor, ratio, n}`. The floors are measured
+in the same run, as other work on the machine slows down both:
+
+    append      the digest of the ledger's bytes, and the digest, one write and one sync of as many
+                bytes as the deflated ledger has
+    growth      the added lines, deflated in one stream
+    cat_file    inflating the ledger's bytes; the value is the slowest `git cat-file` of the run
+    read        inflating the ledger's bytes, and their digest
+    packs       one
+
+Beside ours stands the same append as a loose object, and through dulwich's own pack writer.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import hashlib
 import os
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from _figures import show
 from dulwich.object_store import DiskObjectStore
-from dulwich.objects import Blob, Commit, Tree
-from dulwich.refs import DiskRefsContainer, Ref
+from dulwich.objects import Blob
 
 from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended
 from callboard.canonical import encode, sha256_hex
 
-FILE = b"work-queue.jsonl"
+FILE = "work-queue.jsonl"
+REF = "refs/heads/work-queue"
 
 
 def record(number: int) -> bytes:
@@ -41,6 +50,7 @@ def record(number: int) -> bytes:
                 "id": "q_" + sha256_hex(b"%d" % number),
                 "operations": [{"kind": "Work", "work_id": sha256_hex(b"w%d" % number)}],
                 "previous": "q_" + sha256_hex(b"%d" % (number - 1)),
+                "proof": [sha256_hex(b"%d %d" % (number, part)) for part in range(8)],
                 "request": {"fingerprint": sha256_hex(b"f%d" % number), "kind": "submit"},
             }
         )
@@ -68,124 +78,150 @@ def median_ms(act: Callable[[], object], runs: int) -> float:
     return statistics.median(times)
 
 
-def plain_write(path: Path, data: bytes) -> None:
-    """The floor of an append."""
+def write_floor(path: Path, data: bytes, deflated: bytes, algorithm: str) -> None:
+    """The least that an append has to do, whatever it writes."""
+    hashlib.new(algorithm, data).digest()
+    hashlib.new(algorithm, deflated).digest()
     with path.open("wb") as stream:
-        stream.write(data)
+        stream.write(deflated)
         stream.flush()
         os.fsync(stream.fileno())
 
 
-def with_dulwich(git_dir: Path, data: bytes, turn: list[int]) -> None:
-    """The same append through dulwich's own object and ref writers."""
-    turn[0] += 1
-    store = DiskObjectStore(git_dir / "objects", fsync_object_files=True, loose_compression_level=1)
-    blob = Blob.from_string(data + record(-turn[0]))
-    tree = Tree()
-    tree.add(FILE, 0o100644, blob.id)
-    commit = Commit()
-    commit.tree = tree.id
-    commit.author = commit.committer = b"bench <bench@example.invalid>"
-    commit.author_time = commit.commit_time = turn[0]
-    commit.author_timezone = commit.commit_timezone = 0
-    commit.message = b"append\n"
-    for item in (blob, tree, commit):
-        store.add_object(item)
-    refs = DiskRefsContainer(git_dir)
-    name = Ref(b"refs/heads/by-dulwich")
-    refs.set_if_equals(name, refs.follow(name)[1], commit.id)
+def git(path: Path, *args: str) -> None:
+    """Run a Git command that must succeed, and drop what it says."""
+    subprocess.run(["git", "-C", str(path), *args], check=True, stdout=subprocess.DEVNULL)
 
 
-def pygit2_append(path: Path, data: bytes, turn: list[int]) -> Callable[[], object] | None:
-    """The same append through pygit2, or None where it is not installed."""
-    try:
-        pygit2 = importlib.import_module("pygit2")
-    except ImportError:
-        return None
-    pygit2.settings.enable_fsync_gitdir(True)
-    repository = pygit2.Repository(str(path))
-
-    def act() -> None:
-        turn[0] += 1
-        builder = repository.TreeBuilder()
-        builder.insert(FILE.decode(), repository.create_blob(data + record(-turn[0])), 0o100644)
-        who = pygit2.Signature("bench", "bench@example.invalid", turn[0], 0)
-        commit = repository.create_commit(None, who, who, "append\n", builder.write(), [])
-        repository.references.create("refs/heads/by-pygit2", commit, force=True)
-
-    return act
+@contextmanager
+def new_repository(folder: Path, object_format: str) -> Iterator[Path]:
+    """An empty repository."""
+    with tempfile.TemporaryDirectory(dir=folder) as path:
+        git(folder, "init", "-q", "-b", "main", f"--object-format={object_format}", path)
+        yield Path(path)
 
 
-def read_by_dulwich(git_dir: Path) -> bytes:
-    """The tip's ledger through a fresh dulwich store."""
-    store = DiskObjectStore(git_dir / "objects")
-    tip = DiskRefsContainer(git_dir)[Ref(b"refs/heads/work-queue")]
-    commit = store[tip]
-    assert isinstance(commit, Commit)
-    tree = store[commit.tree]
-    assert isinstance(tree, Tree)
-    return store.get_raw(tree[FILE][1])[1]
+def stored_bytes(path: Path) -> int:
+    """What the object folder takes on the disk."""
+    files = (entry for entry in (path / ".git" / "objects").rglob("*") if entry.is_file())
+    return sum(entry.stat().st_blocks * 512 for entry in files)
 
 
-def read_by_pygit2(path: Path) -> bytes:
-    """The tip's ledger through a freshly opened pygit2 repository."""
-    repository = importlib.import_module("pygit2").Repository(str(path))
-    commit = repository[repository.references["refs/heads/work-queue"].target]
-    data: bytes = commit.tree[FILE.decode()].data
-    return data
-
-
-def measure(folder: Path, object_format: str, mebibytes: int, runs: int) -> None:
-    """All figures of one ledger size in one object format."""
-    path = folder / f"{object_format}-{mebibytes}"
-    subprocess.run(
-        ["git", "init", "-q", "-b", "main", f"--object-format={object_format}", str(path)],
-        check=True,
-    )
-    data = ledger(mebibytes * 1024 * 1024)
-    plain = path / "plain"
-    label = f"{object_format}_{mebibytes}MiB"
-    floor = median_ms(lambda: plain_write(plain, data), runs)
-    read_floor = median_ms(plain.read_bytes, runs)
+def fill(path: Path, data: bytes) -> None:
+    """Make the board, in a process's turn of its own."""
     with Repository.discover(path) as repository:
         store = GitStore(repository)
         store.append(store.read(), data, message="fill")
-        turn = [0]
 
-        def append() -> None:
-            turn[0] += 1
-            answer = store.append(store.read(), record(-turn[0]), message="append")
+
+def run(path: Path, data: bytes, label: str, appends: int, floor_ms: float) -> None:
+    """A long run of appends in one process, with a look at the tip by Git now and then."""
+    fill(path, data)
+    before = stored_bytes(path)
+    deflated = zlib.compress(data, 1)
+    inflate_ms = median_ms(lambda: zlib.decompress(deflated), 5)
+    times, looks = [], []
+    lines = [record(-1 - turn) for turn in range(appends)]
+    with Repository.discover(path) as repository:
+        store = GitStore(repository)
+        for turn, line in enumerate(lines):
+            start = time.perf_counter()
+            answer = store.append(store.read(), line, message="append")
+            times.append((time.perf_counter() - start) * 1000)
             if not isinstance(answer, Appended):
                 raise SystemExit("the append did not land")
+            if turn % max(1, appends // 40) == 0:
+                start = time.perf_counter()
+                git(path, "cat-file", "blob", f"{REF}:{FILE}")
+                looks.append((time.perf_counter() - start) * 1000)
+    middle = statistics.median(times)
+    rate = round(1000 * len(times) / sum(times), 1)
+    show(f"append_{label}", middle, floor_ms, unit="ms", n=appends, a_second=rate,
+         slowest=round(max(times), 1))  # fmt: skip
+    added = len(zlib.compress(b"".join(lines), 6)) / appends
+    grown = (stored_bytes(path) - before) / appends
+    show(f"growth_{label}", grown, added, unit="bytes", n=appends)
+    show(f"cat_file_{label}", max(looks), inflate_ms, unit="ms", n=len(looks))
+    packs = len(list((path / ".git" / "objects" / "pack").glob("*.pack")))
+    show(f"packs_{label}", packs, 1, unit="packs", n=appends)
 
-        show(f"append_{label}", median_ms(append, runs), floor, unit="ms", n=runs)
-        read_ms = median_ms(lambda: GitStore(repository).read(), runs)
-        show(f"read_{label}", read_ms, read_floor, unit="ms", n=runs)
-        show(f"read_again_{label}", median_ms(store.read, 200), read_floor, unit="ms", n=200)
-    if object_format != "sha1":
+
+def reads(path: Path, label: str, algorithm: str, runs: int) -> None:
+    """The tip, read by a new store and asked for again."""
+    with Repository.discover(path) as repository:
+        tip = GitStore(repository).read()
+        deflated = zlib.compress(tip.data, 1)
+
+        def floor() -> None:
+            hashlib.new(algorithm, zlib.decompress(deflated)).digest()
+
+        def read() -> None:
+            entry = repository.entry(str(tip.revision), FILE)
+            assert entry is not None
+            repository.read_blob(entry.oid, len(tip.data))
+
+        floor_ms = median_ms(floor, runs)
+        show(f"read_blob_{label}", median_ms(read, runs), floor_ms, unit="ms", n=runs)
+        checked_ms = median_ms(lambda: GitStore(repository).read(), runs)
+        show(f"read_{label}", checked_ms, floor_ms, unit="ms", n=runs)
+        store = GitStore(repository)
+        store.read()
+        show(f"read_again_{label}", median_ms(store.read, 200), floor_ms, unit="ms", n=200)
+
+
+def otherwise(path: Path, data: bytes, label: str, runs: int, floor_ms: float) -> None:
+    """The same append in ways that were not taken."""
+    turn = [0]
+    with Repository.discover(path) as repository:
+
+        def loose() -> None:
+            turn[0] += 1
+            pieces = [data, record(-turn[0])]
+            old = repository.read_ref("refs/heads/loose")
+            repository.move_ref("refs/heads/loose", old, lambda: repository.commit_file(
+                old, FILE, pieces, message="append", at_ms=turn[0]))  # fmt: skip
+
+        show(f"append_loose_{label}", median_ms(loose, runs), floor_ms, unit="ms", n=runs)
+    if "sha256" in label:
         return
-    git_dir = path / ".git"
-    dulwich_ms = median_ms(lambda: with_dulwich(git_dir, data, turn), runs)
-    show(f"append_by_dulwich_{label}", dulwich_ms, floor, unit="ms", n=runs)
-    read_ms = median_ms(lambda: read_by_dulwich(git_dir), runs)
-    show(f"read_by_dulwich_{label}", read_ms, read_floor, unit="ms", n=runs)
-    act = pygit2_append(path, data, turn)
-    if act is not None:
-        read_ms = median_ms(lambda: read_by_pygit2(path), runs)
-        show(f"read_by_pygit2_{label}", read_ms, read_floor, unit="ms", n=runs)
-        show(f"append_by_pygit2_{label}", median_ms(act, runs), floor, unit="ms", n=runs)
+    store = DiskObjectStore(path / ".git" / "objects", fsync_object_files=True)
+
+    def packed() -> None:
+        turn[0] += 1
+        store.add_objects([(Blob.from_string(data + record(-turn[0])), None)])
+
+    show(f"append_by_dulwich_{label}", median_ms(packed, runs), floor_ms, unit="ms", n=runs)
+    store.close()
+
+
+def measure(folder: Path, object_format: str, mebibytes: int, runs: int, appends: int) -> None:
+    """All figures of one ledger size in one object format."""
+    data = ledger(mebibytes * 1024 * 1024)
+    label = f"{object_format}_{mebibytes}MiB"
+    deflated = zlib.compress(data, 1)
+    with new_repository(folder, object_format) as path:
+
+        def floor() -> None:
+            write_floor(path / "plain", data, deflated, object_format)
+
+        before_ms = median_ms(floor, max(runs, 25))
+        run(path, data, label, appends, before_ms)
+        reads(path, label, object_format, runs)
+        otherwise(path, data, label, runs, before_ms)
 
 
 def main() -> None:
     """Measure 1 MiB and 16 MiB in both object formats."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=9)
+    parser.add_argument("--appends", type=int, default=1000)
     parser.add_argument("--mebibytes", type=int, nargs="*", default=[1, 16])
+    parser.add_argument("--formats", nargs="*", default=["sha1", "sha256"])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for object_format in ("sha1", "sha256"):
+        for object_format in options.formats:
             for mebibytes in options.mebibytes:
-                measure(Path(folder), object_format, mebibytes, options.runs)
+                measure(Path(folder), object_format, mebibytes, options.runs, options.appends)
 
 
 if __name__ == "__main__":

@@ -245,8 +245,9 @@ def main(arguments: list[str]) -> int:
         elif arguments[:1] == ["lock"]:
             lock(*arguments[1:])
         else:
-            known = "`setup`, `fuzz` or `lock [UV OPTION…]`"
-            raise SetupError(f"unknown arguments {arguments}: say {known}")
+            raise SetupError(
+                f"unknown arguments {arguments}: say `setup`, `fuzz` or `lock [UV OPTION…]`"
+            )
     except SetupError as error:
         print(f"environment: {error}", file=sys.stderr)
         return 1

@@ -38,6 +38,7 @@ MEANINGS = {
     "assignment_limit": "a Work could need a larger assignment than is allowed",
     "barrier_closed": "the Work's delivery is decided already, or not yet open",
     "blank_line": "a ledger line is blank",
+    "board_offline": "a write was asked for with `--offline`",
     "branch_taken": "the branch for a patch already leads elsewhere",
     "chain_broken": "a commit does not follow the tip",
     "chain_cycle": "commits lead back to themselves",
@@ -57,6 +58,7 @@ MEANINGS = {
     "commit_duplicate": "a commit id is used twice",
     "commit_missing": "the repository does not have a commit that is needed",
     "commit_unknown": "the ledger has no such commit",
+    "commit_unpushed": "the workers would be pinned at a commit that the remote does not have",
     "config_invalid": "a setting in `.callboard/config.toml` is wrong",
     "contention": "other writers won every race until the deadline; nothing was written",
     "contract_invalid": "an effect contract is malformed",
@@ -83,7 +85,7 @@ MEANINGS = {
     "evidence_invalid": "evidence does not prove what is claimed with it",
     "evidence_limit": "evidence is larger than the policy allows",
     "fairness_key_unknown": "the policy lists no such fairness key",
-    "fetch_failed": "a run's commits could not be fetched",
+    "fetch_failed": "commits, or a remote's branch, could not be fetched",
     "file_missing": "a file that was named does not exist",
     "file_not_regular": "a file is a folder, link, pipe or device",
     "file_unreadable": "a file cannot be read",
@@ -104,6 +106,7 @@ MEANINGS = {
     "history_unavailable": "what came before a checkpoint is not in this clone; fetch it",
     "identity_missing": "this user has no identity: `callboard init`",
     "inheritance_violated": "a worker's child asks for more than its parent has",
+    "input_unavailable": "what a predecessor delivered is neither here nor on the remote",
     "intent_conflict": "a staged message contradicts an earlier one",
     "invalid_json": "the text is not one JSON value",
     "invalid_unicode": "the text is not valid Unicode",
@@ -127,7 +130,7 @@ MEANINGS = {
     "observation_invalid": "an observation claims more than its proof",
     "operation_forbidden": "a request publishes an operation it may not",
     "operation_limit": "a commit has more operations than the policy allows",
-    "outcome_unknown": "the disk failed after a write; read again before anything else",
+    "outcome_unknown": "nobody knows whether a write arrived; the same request id finds out",
     "output_limit": "a Claim delivers more outputs than it may",
     "output_not_declared": "the contract does not list this output",
     "output_unverified": "an output cannot be verified here",
@@ -156,9 +159,11 @@ MEANINGS = {
     "process_view_foreign": "processes are seen from another namespace than recorded",
     "profile_mismatch": "a run is not of the profile that was granted",
     "profile_unknown": "the pool has no such worker profile",
+    "push_refused": "the remote does not let this user write; nothing was written",
     "queue_branch_refused": "the branch cannot hold a board",
     "queue_missing": "the board has no history yet",
     "reason_invalid": "a reason is not a short code",
+    "queue_not_fetched": "the board is on a remote that is not named, or was never read here",
     "recipe_invalid": "a worker recipe is wrong",
     "reconciliation_pending": "a delivery cannot be given up before its checks are used up",
     "record_invalid": "a record is malformed; each fault is listed with its place",
@@ -170,6 +175,11 @@ MEANINGS = {
     "registry_newer": "the run registry was written by a newer version",
     "registry_unusable": "the run registry cannot be opened",
     "release_open_claims": "a dispatch is released while Claims of it are open",
+    "remote_invalid": "what was named is not the plain name of a remote",
+    "remote_ref_conflict": "a ref on the remote holds something else than it should",
+    "remote_timeout": "the remote took too long",
+    "remote_unknown": "the repository has no remote of that name",
+    "remote_unreachable": "the remote, where the board is, does not answer",
     "replacement_invalid": "a node replaces one that did not fail, or with another scope",
     "repository_invalid": "the repository is damaged or of an unknown form",
     "repository_mismatch": "a commit names another repository than the ledger",
@@ -198,6 +208,7 @@ MEANINGS = {
     "selector_ambiguous": "a name can mean several things; they are listed",
     "sender_mismatch": "a start marker names another sender than its actor",
     "sender_unknown": "the sender is no dispatcher of this host",
+    "shallow_refused": "the remote takes nothing from a clone whose history is cut",
     "staging_failed": "a message could not be staged",
     "staging_invalid": "the staging folder is not what the host made",
     "staging_limit": "a run stages more than it may",
@@ -326,8 +337,9 @@ def cli_page() -> str:
         f"""{MADE}
 # The command line
 
-`callboard VERB [OPTIONS]`. `--json`, `--repo` and `--branch` may stand before the verb or after
-it. With `--json` standard output holds exactly one JSON document; progress goes to standard error.
+`callboard VERB [OPTIONS]`. `--json`, `--repo`, `--branch`, `--remote` and `--offline` may stand
+before the verb or after it. With `--json` standard output holds exactly one JSON document; progress
+goes to standard error.
 
 | exit | meaning |
 |---|---|
@@ -340,7 +352,7 @@ it. With `--json` standard output holds exactly one JSON document; progress goes
 | 130, 143 | ended by Ctrl-C or SIGTERM |
 | 141 | the reader of the output went away |
 
-`CALLBOARD_REPO` and `CALLBOARD_BRANCH` stand in for the options of that name,
+`CALLBOARD_REPO`, `CALLBOARD_BRANCH` and `CALLBOARD_REMOTE` stand in for the options of that name,
 `CALLBOARD_CONFIG_DIR` and `CALLBOARD_STATE_DIR` for the user's own folders; `NO_COLOR` turns
 colours off.
 """

@@ -61,7 +61,7 @@ def main() -> None:
     verb, repository, config, state, workers = sys.argv[1:]
     folders = Folders(Path(config), Path(state))
     try:
-        with Board.open(repository, folders) as board:
+        with Board.open(repository, folders, environment=os.environ) as board:
             if verb == "dispatch":
                 answer = board.dispatch(os.environ, board.batch(max_dispatches=int(workers)))
                 launches = [[one.dispatch_id, one.status] for one in answer.launches]

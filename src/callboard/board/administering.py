@@ -6,20 +6,21 @@ decides, and every answer is read from the record that stands.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.checkout import POST, next_step
 from callboard.board.execution.site import Site
+from callboard.board.execution.whereabouts import refuse_elsewhere
 from callboard.board.ledger.history import History
 from callboard.board.protocol.policy import PolicyDocument
-from callboard.board.protocol.scalars import ReasonCode
-from callboard.board.protocol.validate import faults_of, refuse, show
+from callboard.board.protocol.validate import refuse
 from callboard.board.publishing import administration, deployment
 from callboard.board.publishing.intents import Nothing
 from callboard.board.publishing.names import name_faults
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import Accepted
-from callboard.board.publishing.request_ids import checked_request_id
+from callboard.board.publishing.request_ids import check_reason, checked_request_id
 from callboard.board.reading.pauses import CONTROLS, Pause
 from callboard.board.storage.revisions import commit_named
 from callboard.errors import CallboardError
@@ -31,12 +32,18 @@ MIN_ABBREVIATION = 7
 class Administration:
     """What a person may do to the board of `site`."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, environment: Mapping[str, str] | None = None) -> None:
         self.site = site
+        self._environment = environment
 
     def history(self) -> History:
-        """The validated history at the present tip."""
-        return self.site.publisher.refresh()
+        """The validated history at the present tip. Where there is none yet, the repository's
+        remotes are asked once for the board."""
+        history = self.site.publisher.refresh()
+        if history.projection.tip is None and self.site.remote is None and self._environment:
+            refuse_elsewhere(self.site.repository, self.site.branch, self._environment)
+            self._environment = None
+        return history
 
     def propose_policy(self) -> PolicyDocument:
         """The policy that HEAD's settings and recipes would install; see `Proposal.policy`."""
@@ -79,7 +86,7 @@ class Administration:
         Its successors stay blocked until they are cancelled too.
         """
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         actor = self.site.actor("producer")
         return self.site.publisher.publish(
             administration.cancel_work(identity, work_ids, reason, actor, claim_id=claim_id)
@@ -90,7 +97,7 @@ class Administration:
     ) -> Accepted | Nothing:
         """Pause or resume the admission of Work or the granting of Claims."""
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         actor = self.site.actor("administrator")
         return self.site.publisher.publish(
             administration.control(identity, CONTROLS[what], paused, reason, actor)
@@ -102,7 +109,7 @@ class Administration:
         """Record a new generation of credentials of the same scope; older observations of gates
         no longer count (§7.10)."""
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         faults = name_faults(generation, "/generation")
         if faults:
             raise refuse("generation_invalid", "generation", faults, "give a plain name")
@@ -116,7 +123,7 @@ class Administration:
     ) -> Accepted | Nothing:
         """Let waiting Work compete in class `priority`, 1 to 5, from the next grant on (§7.6)."""
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         actor = self.site.actor("administrator")
         return self.site.publisher.publish(
             administration.prefer(identity, work_id, priority, reason, actor)
@@ -136,11 +143,12 @@ class Administration:
         `profile_unknown`.
         """
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         proposal = self._head()
         if revision is not None:
             commit = self._revision(revision)
             proposal = Proposal(self.site.repository, commit)
+        Carriage(self.site).check_pushed(proposal.revision)
         actor = self.site.actor("administrator")
         return self.site.publisher.publish(
             deployment.deploy(identity, actor, proposal, workers, reason)
@@ -158,7 +166,7 @@ class Administration:
         """Withdraw or restore the named workers at a revision, the current one where none is
         given, without moving them."""
         identity = self._begin(request_id)
-        _check_reason(reason)
+        check_reason(reason)
         commit = None if revision is None else self._revision(revision)
         actor = self.site.actor("administrator")
         return self.site.publisher.publish(
@@ -180,21 +188,14 @@ class Administration:
         Raises `policy_not_quiescent` with at most 20 names of what is not settled.
         """
         identity = self._begin(request_id)
+        head = self._head()
+        Carriage(self.site).check_pushed(head.revision)
         actor = self.site.actor("administrator")
         return self.site.publisher.publish(
-            administration.install(identity, self.propose_policy(), actor)
+            administration.install(identity, self._policy_of(head), actor)
         )
 
     def _begin(self, request_id: str | None) -> str:
         """Where every change begins: whether it may write here, and the id it goes by."""
         self.site.store.check_writable()
         return checked_request_id(request_id)
-
-
-def _check_reason(reason: str) -> None:
-    if faults_of(ReasonCode, reason):
-        raise CallboardError(
-            "reason_invalid",
-            f"{show(reason)} is no reason code",
-            "1 to 128 letters, digits, '_', '.', ':' and '-', such as not_needed",
-        )

@@ -17,19 +17,21 @@ import msgspec
 from msgspec import UNSET
 
 from callboard.board.administering import Administration
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.following import Follower
 from callboard.board.execution.host import Host
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.routes import Routes
 from callboard.board.execution.site import Folders, Site
+from callboard.board.execution.whereabouts import whereabouts
 from callboard.board.projection.transitions.control import unsettled_names
 from callboard.board.projection.transitions.deployment import route_of
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
-from callboard.board.protocol.policy import CEILINGS
+from callboard.board.protocol.policy import CEILINGS, PolicyDocument
 from callboard.board.publishing import compaction, deployment
 from callboard.board.publishing.bootstrap import default_pool
-from callboard.board.publishing.config import DEFAULT_BRANCH, BoardSettings, Settings
+from callboard.board.publishing.config import BoardSettings, Settings
 from callboard.board.publishing.intents import DispatchNext, Nothing, Submit
 from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
@@ -65,8 +67,8 @@ class Part:
 class Board(Administration):
     """One repository's board. Close it, or use it as a context."""
 
-    def __init__(self, site: Site) -> None:
-        super().__init__(site)
+    def __init__(self, site: Site, environment: Mapping[str, str] | None = None) -> None:
+        super().__init__(site, environment)
         self._follower = Follower(site)
 
     @classmethod
@@ -76,20 +78,32 @@ class Board(Administration):
         folders: Folders,
         *,
         branch: str | None = None,
+        remote: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        offline: bool = False,
         clock: Clock | None = None,
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> Board:
-        """The board of the repository around `path`; the branch is that of the settings.
+        """The board of the repository around `path`; branch and remote are those of the settings.
 
-        Raises `repository_missing`, `config_invalid` or `queue_branch_refused`.
+        A board on a remote is reached by the user's `git` in `environment`, without which that has
+        no home and no credentials. `offline`: only what was read of it before is shown. Raises
+        `repository_missing`, `config_invalid`, `queue_branch_refused`, `remote_invalid` or
+        `git_missing`.
         """
         repository = Repository.discover(path)
-        if branch is None:
-            commit = repository.head_commit()
-            branch = DEFAULT_BRANCH if commit is None else Proposal(repository, commit).board.branch
+        access, branch = whereabouts(repository, branch, remote, environment or {}, offline=offline)
         principal = read_principal(folders.config)
-        site = Site(repository, branch, folders, principal, clock=clock, patience_s=patience_s)
-        return cls(site)
+        site = Site(
+            repository,
+            branch,
+            folders,
+            principal,
+            remote=access,
+            clock=clock,
+            patience_s=patience_s,
+        )
+        return cls(site, environment)
 
     def __enter__(self) -> Board:
         return self
@@ -112,6 +126,12 @@ class Board(Administration):
         """The worker recipes of a commit by name; see `Proposal.recipes`."""
         return Proposal(self.site.repository, commit).recipes
 
+    def _first_policy(self, carriage: Carriage) -> PolicyDocument:
+        """The policy of a new board, once every machine that works on it could have its workers."""
+        proposal = self._head()
+        carriage.check_pushed(proposal.revision)
+        return self._policy_of(proposal)
+
     @property
     def host(self) -> Host:
         """What this host can tell of runs: folders, reports, supervisors that are gone."""
@@ -124,7 +144,7 @@ class Board(Administration):
 
         Raises `queue_missing` where there is no branch, `ledger_invalid` where it has no ledger.
         """
-        revision = self.site.store.revision()
+        revision = self.site.store.fetched()
         if revision is None:
             raise no_history()
         data = self.site.repository.read_file(revision, LEDGER_FILE, MAX_LEDGER_BYTES)
@@ -135,7 +155,8 @@ class Board(Administration):
     def view(self) -> View:
         """The present tip at the present time, for the read models in `board.reading`."""
         history = self.history()
-        return View(history, self.site.publisher.decision_time(history.projection))
+        at_ms = self.site.publisher.decision_time(history.projection)
+        return View(history, at_ms, "snapshot" if self.site.is_offline else "live")
 
     def workers(self) -> list[Document]:
         """`{pool, worker, ref, available, deployed}` of each worker; `deployed` where it is no
@@ -192,16 +213,20 @@ class Board(Administration):
         """
         identity = self._begin(request_id)
         self._head()
+        self.history()
         actor = self.site.actor("producer")
         self._follow(identity, actor)
         portions = split_plan(plan, identity) if split else [whole(plan, identity)]
-        routes = Routes(self.site.repository, lenient=len(portions) > 1)
+        carriage = Carriage(self.site)
+        routes = Routes(
+            self.site.repository, lenient=len(portions) > 1, bring=carriage.bring_commit
+        )
         intents = [
             Submit(
                 portion.request_id,
                 actor,
                 portion.plan,
-                self.propose_policy,
+                partial(self._first_policy, carriage),
                 partial(routes.check, places=portion.places),
             )
             for portion in portions

@@ -28,7 +28,7 @@ def packed(algorithm: str, entries: list[tuple[bytes, bytes]]) -> tuple[bytes, b
     """The pack and the index of (name, entry) pairs."""
     rows, body = [], fmt.pack_header(len(entries))
     for oid, entry in entries:
-        rows.append(fmt.Row(oid, len(body), zlib.crc32(entry)))
+        rows.append(fmt.row(oid, len(body), zlib.crc32(entry)))
         body += entry
     digest = fmt.digest(algorithm, (body,))
     return body + digest, fmt.index_bytes(sorted(rows), digest, algorithm)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from callboard.board.storage import rolling, rolling_store
 from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
+from callboard.board.storage.rolling_store import RollingPacks
 from callboard.board.storage.store import Appended, LedgerTip
 from callboard.clock import FixedClock
 from tests.board.storage.contract import ONE, TWO, appended
@@ -71,8 +74,8 @@ def test_git_finds_a_long_history_sound(
     sound(shape, git, tip)
     assert len(packs(shape)) == 1 + MOST_REPLACED
     said = git(shape.git_dir, "verify-pack", "-v", str(packs(shape)[0]))
-    depths = [int(line.split()[5]) for line in said.splitlines() if " blob " in line and len(line.split()) == 7]  # fmt: skip  # noqa: E501
-    assert max(depths) == 2
+    deltas = [line.split() for line in said.splitlines() if " blob " in line]
+    assert max(int(words[5]) for words in deltas if len(words) == 7) == 2
     assert "error" not in git(shape.git_dir, "log", "-p", "-3", REF)
     assert len(git(shape.git_dir, "log", "--format=%H", "--", "work-queue.jsonl") or "x") > 0
     clone = shape.path.parent / "clone"
@@ -130,6 +133,33 @@ def test_full_packs_are_left_and_merged(
     reopened = GitStore(opened(shape.path))
     assert reopened.read() == tip
     sound(shape, git, appended(reopened, ONE))
+
+
+@pytest.mark.usefixtures("frozen_early")
+def test_growth_is_bounded_full_packs_included(shape: Shape, git: Git, opened: Open) -> None:
+    noise = random.Random(7)
+
+    def record() -> bytes:
+        return b'{"n":"%s"}\n' % noise.randbytes(500).hex().encode()
+
+    def stored() -> int:
+        return sum(path.stat().st_size for path in (shape.git_dir / "objects").rglob("*.*"))
+
+    repository = opened(shape.path)
+    store = GitStore(repository)
+    # Large enough that the ledger decides when a pack is full.
+    appended(store, b"".join(record() for _ in range(200)))
+    repository.close()
+    before, count, seen = stored(), 600, set()
+    for _ in range(count):
+        tip = appended(store, record())
+        seen.update(json.loads(note(shape).read_text())["standing"])
+    repository.close()
+    assert len(seen) >= 2
+    assert len(packs(shape)) <= 6
+    # About 560 of it are what was added.
+    assert (stored() - before) / count <= 2500
+    sound(shape, git, tip)
 
 
 def test_two_boards_do_not_disturb_each_other(shape: Shape, git: Git, opened: Open) -> None:
@@ -472,3 +502,46 @@ def test_what_was_lost_in_a_race_is_taken_in(shape: Shape, git: Git, opened: Ope
     answer = GitStore(opened(shape.path)).append(tip, ONE, message="x")
     assert isinstance(answer, Appended)
     sound(shape, git, answer.tip)
+
+
+def test_who_still_clears_up_leaves_the_next_append_alone(
+    shape: Shape, git: Git, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = opened(shape.path)
+    store = GitStore(repository)
+    for line in lines(3):
+        appended(store, line)
+    real, turns = RollingPacks.moved, itertools.count()
+    clearing, written = threading.Event(), threading.Event()
+
+    def held_up(self: RollingPacks, ref: str) -> None:
+        if next(turns) == 0:
+            clearing.set()
+            assert written.wait(60)
+        real(self, ref)
+
+    monkeypatch.setattr(RollingPacks, "moved", held_up)
+    thread = threading.Thread(target=lambda: appended(store, ONE))
+    thread.start()
+    assert clearing.wait(60)
+    other = GitStore(repository)
+    base = other.read()
+
+    def make() -> str:
+        assert base.revision is not None
+        commit = repository.commit_file(
+            base.revision, "work-queue.jsonl", [base.data + TWO], message="x", at_ms=0, ref=REF
+        )
+        # The first goes on while this one's ref has not moved.
+        written.set()
+        thread.join()
+        (kept,) = (shape.git_dir / "objects" / "pack").glob("*.keep")
+        assert kept.stem == json.loads(note(shape).read_text())["tips"][0]["pack"]
+        assert GitStore(opened(shape.path)).read() == base
+        return commit
+
+    assert repository.move_ref(REF, base.revision, make)
+    for line in lines(3, start=100):
+        tip = appended(other, line)
+    assert tip.data.startswith(base.data + TWO)
+    sound(shape, git, tip)

@@ -128,3 +128,15 @@ def test_init_writes_no_full_ref_as_a_branch(stranger: Person) -> None:
     assert error["code"] == "queue_branch_refused"
     assert not (stranger.folder / ".callboard").exists()
     assert not stranger.config.exists()
+
+
+def test_init_names_the_remote_in_the_settings(stranger: Person) -> None:
+    stranger.call("init", "--remote", "origin", "--branch", "board")
+    config = (stranger.folder / ".callboard" / "config.toml").read_text()
+    assert '[board]\nbranch = "board"\nremote = "origin"\n' in config
+
+
+def test_init_takes_no_address_for_a_remote(stranger: Person) -> None:
+    error = stranger.call("init", "--remote", "https://example.invalid/x.git", "--json").error
+    assert error["code"] == "remote_invalid"
+    assert not (stranger.folder / ".callboard").exists()

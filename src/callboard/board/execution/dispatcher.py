@@ -19,6 +19,7 @@ from callboard.board.execution.site import DISPATCH_WORKFLOW, Site
 from callboard.board.protocol.operations import Actor
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
+from callboard.board.storage.transport import connection_variables
 from callboard.errors import CallboardError
 
 LaunchStatus = Literal["launched", "not_sender", "not_reserved", "nothing_open", "run_exists"]
@@ -48,6 +49,9 @@ class Dispatcher:
         self._environment = {
             name: value for name, value in environment.items() if not name.startswith("GIT_")
         }
+        if site.remote is not None:
+            # The supervisor reaches the remote as this process does.
+            self._environment |= connection_variables(environment)
 
     @property
     def actor(self) -> Actor:
@@ -135,6 +139,8 @@ class Dispatcher:
             "--run",
             run_id,
         ]
+        if site.remote is not None:
+            argv += ["--remote", site.remote.name, "--remote-timeout", f"{site.remote.timeout_s:g}"]
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,

@@ -38,9 +38,14 @@ class Follower:
         if head is None or tip is None or self._looked_at == (head, tip):
             return
         proposal = Proposal(self._site.repository, head)
-        if proposal.board.follow_head:
+        if proposal.board.follow_head and self._is_for_all(head):
             self._deploy(proposal, actor)
         self._looked_at = (head, self._site.publisher.refresh().projection.tip)
+
+    def _is_for_all(self, head: str) -> bool:
+        """Whether every machine of the board can have the commit; then workers may be at it."""
+        transport = self._site.transport
+        return transport is None or transport.is_pushed(head)
 
     def _deploy(self, proposal: Proposal, actor: Actor) -> None:
         def is_behind(revision: str) -> bool:

@@ -19,6 +19,7 @@ from callboard.board.execution.settle import Settler, run_of
 from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
+from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
 # How long a supervisor that lives may take to begin. Ruling it out earlier would do no harm, as it
@@ -76,7 +77,7 @@ class Reconciler:
         try:
             return step()
         except CallboardError as error:
-            if error.code in ("contention", "launch_failed"):
+            if error.code in UNPUBLISHED or error.code == "launch_failed":
                 raise
             return error.code
 
@@ -211,11 +212,12 @@ class Reconciler:
         return f"launch_{state.state}"
 
     def _is_under_way_elsewhere(self, state: DispatchState) -> bool:
-        """Whether another user has only just begun this launch, whose registry is not ours."""
+        """Whether somebody with another registry may only just have begun this launch: another
+        user, or on a board that is shared through a remote the same one on another machine."""
         sender = state.sender
         age_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
         ours = sender is None or sender.principal == self._site.principal
-        return not ours and age_ms < LAUNCH_GRACE_MS
+        return (not ours or self._site.remote is not None) and age_ms < LAUNCH_GRACE_MS
 
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")

@@ -6,7 +6,7 @@ would run, never a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
@@ -24,10 +24,14 @@ from callboard.errors import CallboardError
 @dataclass(slots=True)
 class Routes:
     """Judges the new nodes of one plan. While it is `lenient` it keeps the refusals for `close`,
-    so that all parts of a plan are judged before one of them is refused."""
+    so that all parts of a plan are judged before one of them is refused.
+
+    `bring` is asked once for a commit that the repository lacks, and tells whether it came.
+    """
 
     repository: Repository
     lenient: bool = False
+    bring: Callable[[str], bool] | None = None
     _refusals: list[tuple[int, CallboardError]] = field(default_factory=list)
 
     def check(self, route_of: RouteOf, fresh: Mapping[int, Work], places: Sequence[int]) -> None:
@@ -90,6 +94,8 @@ class Routes:
         return recipes
 
     def _pinned(self, profile: Profile) -> bytes | None:
+        if self.bring is not None and not self.bring(profile.ref):
+            return None
         try:
             return self.repository.read_file(profile.ref, profile.workflow, MAX_RECIPE_BYTES)
         except CallboardError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher, Launch
 from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
 from callboard.board.execution.run_events import RunEvent, events_between, waiting
@@ -26,12 +27,16 @@ from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
 from callboard.board.reading.columns import Columns
 from callboard.board.reading.view import View
+from callboard.board.storage.remote_refusals import OUTAGES
 from callboard.errors import CallboardError
 
 POLL_S = 0.05
 IDLE_POLL_S = 0.25
+FAR_POLL_S = 1.0
 MAX_CLAIMS = 256
 MAX_LEFT = 100
+# What ends a pass and not the loop: the next one meets another board, or another network.
+_PASSING = OUTAGES | {"contention", "outcome_unknown", "queue_missing"}
 
 
 @dataclass(slots=True)
@@ -76,6 +81,7 @@ def dispatch(
 
     A repeated request id grants nothing new: groups of it that were never started are.
     """
+    Carriage(site).check_pool(intent.parameters.pool)
     dispatcher = Dispatcher(site, environment)
     outcome = site.publisher.publish(intent)
     if isinstance(outcome, Nothing):
@@ -89,9 +95,14 @@ def dispatch(
 def _await_binding(site: Site, launches: list[Launch], wait_s: float) -> None:
     waiting = {one.dispatch_id for one in launches if one.status == "launched"}
     pause = threading.Event()
+    seen = None
     for _look in range(int(wait_s / POLL_S)):
-        dispatches = site.publisher.refresh().projection.dispatches
-        waiting = {one for one in waiting if dispatches[one].run is None}
+        # Supervisors work in this very clone, so that a remote need not be asked for their news.
+        glimpse = site.store.glimpse()
+        if glimpse != seen or glimpse is None:
+            seen = glimpse
+            dispatches = site.publisher.refresh().projection.dispatches
+            waiting = {one for one in waiting if dispatches[one].run is None}
         if not waiting:
             return
         pause.wait(POLL_S)
@@ -122,6 +133,7 @@ class Runner:
         self._site = site
         self._dispatcher = Dispatcher(site, environment)
         self._reconciler = Reconciler(self._dispatcher)
+        self._carriage = Carriage(site)
         self._pools = pools
         self._workers = workers
         self._only = only
@@ -143,9 +155,10 @@ class Runner:
         """
         began_ms = self._site.clock.now_ms()
         while not stop.is_set():
-            idle = self._turn()
-            self._report()
-            self._announce_wait()
+            with self._site.publisher.steady():
+                idle = self._turn()
+                self._report()
+                self._announce_wait()
             self._dispatcher.reap()
             if until_idle and idle:
                 self._summary.reason = "idle"
@@ -165,7 +178,7 @@ class Runner:
                 self._serve(pool)
             self._compact()
         except CallboardError as error:
-            if error.code not in ("contention", "queue_missing"):
+            if error.code not in _PASSING:
                 raise
             self._count(error.code)
             return False
@@ -179,6 +192,7 @@ class Runner:
         launchable = self._launchable(pool)
         if launchable == []:
             return
+        self._carriage.check_pool(pool)
         try:
             self._follow(self._site.actor("dispatcher"))
             outcome = self._grant(pool, launchable, free)
@@ -279,10 +293,14 @@ class Runner:
         )
 
     def _wait(self, stop: threading.Event) -> None:
-        """Until the tip moves, a little while passes, or somebody asks to stop."""
-        revision = self._site.store.revision()
-        for _look in range(max(1, int(IDLE_POLL_S / POLL_S))):
-            if stop.wait(POLL_S) or self._site.store.revision() != revision:
+        """Until the tip moves, a little while passes, or somebody asks to stop.
+
+        A remote is asked once in a while; what others in this clone see of it counts at once.
+        """
+        store = self._site.store
+        revision, wait_s = store.glimpse(), FAR_POLL_S if store.is_far else IDLE_POLL_S
+        for _look in range(max(1, int(wait_s / POLL_S))):
+            if stop.wait(POLL_S) or store.glimpse() != revision:
                 return
 
     def _report(self) -> None:

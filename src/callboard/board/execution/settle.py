@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
+from callboard.board.outputs.bounds import Unmet
 from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.effects import apply_claim
 from callboard.board.projection.entities import DispatchState, WorkState
@@ -22,6 +24,8 @@ from callboard.board.publishing.lifecycle import Proof
 from callboard.errors import CallboardError
 
 GIT_READBACK = "git-readback"
+# What a remote says of outputs, as a verdict; anything else is that it could not be asked.
+_NOT_TAKEN = frozenset({"push_refused", "remote_ref_conflict", "shallow_refused"})
 
 
 def run_of(site: Site, state: DispatchState, run_id: str) -> ops.Run:
@@ -42,6 +46,7 @@ class Settler:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._carriage = Carriage(site)
         # Work id -> how many attempts failed up to now, and when the last one did.
         self._failed: dict[str, tuple[int, int]] = {}
 
@@ -70,15 +75,44 @@ class Settler:
         self._failed[work_id] = attempts, now_ms
         bounds = projection.pool(work.work.pool).reconciliation
         waited_ms = now_ms - (work.completed_at or now_ms)
-        exhausted = attempts >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
+        exhausted = waited_ms >= bounds.deadline_ms
+        if not self._is_elsewhere(dispatch):
+            exhausted = exhausted or attempts >= bounds.max_attempts
         # What is released and had a run was released on proof of its end; a checkpoint forgets only
         # how it ended.
         if dispatch.released and dispatch.run is not None and exhausted:
             return self._record_failure(work_id, delivery, dispatch.conclusion, attempts)
         return "pending"
 
+    def _is_elsewhere(self, dispatch: DispatchState) -> bool:
+        """Whether the run was another clone's, which may deliver at any moment.
+
+        Then only time tells that it does not, never how often it was looked for from here.
+        """
+        if self._site.remote is None:
+            return False
+        dispatch_id = dispatch.assignment.dispatch_id
+        return self._site.registry.find(self._site.key, dispatch_id) is None
+
     def _deliver(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
-        """Finish what was prepared, if anything is left of it, then read everything back."""
+        """Finish what was prepared, if anything is left of it, then read everything back.
+
+        A board on a remote has it there, too, before anybody hears of it.
+        """
+        if self._is_elsewhere(dispatch):
+            self._carriage.bring_outputs(str(work.claim_id))
+        delivery = self._delivery(work, dispatch, handle)
+        if delivery.verified:
+            try:
+                self._carriage.send_outputs(str(work.claim_id))
+            except CallboardError as error:
+                if error.code not in _NOT_TAKEN:
+                    raise
+                missing = (Unmet(error.code, error.message),)
+                return Delivery(False, delivery.descriptor, missing)
+        return delivery
+
+    def _delivery(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
         run = dispatch.run
         if run is not None:
             context = context_of(

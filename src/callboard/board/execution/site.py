@@ -19,7 +19,9 @@ from callboard.board.ledger.past import stands_for
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Publisher
 from callboard.board.storage.git import GitStore
+from callboard.board.storage.remote import RemoteStore
 from callboard.board.storage.repository import Repository
+from callboard.board.storage.transport import RemoteAccess, Transport
 from callboard.board.storage.turnstile import Turnstile
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
@@ -40,7 +42,10 @@ Role = Literal["administrator", "producer", "dispatcher", "worker", "reconciler"
 
 
 class Site:
-    """An opened repository with its board. Close it, or use it as a context."""
+    """An opened repository with its board. Close it, or use it as a context.
+
+    The board is on a branch of the repository, or with `remote` on that of one of its remotes.
+    """
 
     def __init__(
         self,
@@ -49,6 +54,7 @@ class Site:
         folders: Folders,
         principal: str | None,
         *,
+        remote: RemoteAccess | None = None,
         clock: Clock | None = None,
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
@@ -57,9 +63,36 @@ class Site:
         self.folders = folders
         self._principal = principal
         self.clock = clock or SystemClock()
-        self.store = GitStore(repository, branch, clock=self.clock, succession=stands_for)
-        turns = Turnstile(repository.common_dir / "callboard", branch)
+        self.remote = remote
+        self.transport: Transport | None = None
+        self.store: GitStore
+        if remote is None:
+            self.store = GitStore(repository, branch, clock=self.clock, succession=stands_for)
+        else:
+            self.transport = Transport(repository, remote)
+            self.store = RemoteStore(
+                repository,
+                branch,
+                self.transport,
+                clock=self.clock,
+                succession=stands_for,
+                offline=remote.offline,
+            )
+        turns = Turnstile(repository.common_dir / "callboard", self._board)
         self.publisher = Publisher(self.store, self.clock, patience_s=patience_s, turn=turns.turn)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether only what was read of the board before is shown."""
+        return self.remote is not None and self.remote.offline
+
+    def place(self) -> dict[str, object]:
+        """Where the board is: `branch`, and of one on a remote `remote` and `fetched_at_ms`, when
+        this clone last saw it so; None where that is untold."""
+        if self.remote is None:
+            return {"branch": self.branch}
+        seen_ms = self.store.seen_ms()
+        return {"branch": self.branch, "remote": self.remote.name, "fetched_at_ms": seen_ms}
 
     @property
     def principal(self) -> str:
@@ -78,15 +111,20 @@ class Site:
         return RunRegistry(self.folders.state)
 
     @property
+    def _board(self) -> str:
+        """Which board of the repository this is: its branch, of which remote if not here."""
+        return self.branch if self.remote is None else f"{self.branch}\n{self.remote.name}"
+
+    @property
     def key(self) -> str:
-        """This board's key in the registry: its repository folder and branch."""
-        place = f"{self.repository.common_dir.resolve()}\n{self.branch}"
+        """This board's key in the registry: its repository folder, branch and remote."""
+        place = f"{self.repository.common_dir.resolve()}\n{self._board}"
         return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
 
     @property
     def name(self) -> str:
         """`owner/name` of the repository: the ledger's own once it exists (wire-v3 §10)."""
-        known = self.publisher.refresh().projection.repository
+        known = self.publisher.known().projection.repository
         return known or self.proposed_name
 
     @property

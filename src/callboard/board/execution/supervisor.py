@@ -19,6 +19,7 @@ from types import FrameType
 
 from callboard import canonical, files
 from callboard.board.execution import adoption, workspace
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.disposal import dispose
 from callboard.board.execution.environment import run_environment
 from callboard.board.execution.git import Git
@@ -36,10 +37,15 @@ from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
 from callboard.board.publishing.recipe import MAX_RECIPE_BYTES, Recipe, parse_recipe
+from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.board.storage.repository import Repository
+from callboard.board.storage.transport import DEFAULT_TIMEOUT_S, RemoteAccess
 from callboard.errors import CallboardError
 
 PATIENCE_S = 120.0
+# How long the end of a run waits for a remote that is out of reach, or for its turn to write there,
+# rather than be lost.
+OUTAGE_S = 3_600.0
 RUN_ENDED = "run_ended"
 _SUCCESS = "success"
 _FAILURE = "failure"
@@ -94,6 +100,7 @@ class Supervisor:
         self._environment = environment
         self._folder = RunFolder.of(site.folders.state, run_id)
         self._git = Git(environment.get("PATH", os.defpath))
+        self._carriage = Carriage(site)
         self._held: HeldProcess | None = None
         self._asked_to_stop = False
 
@@ -149,7 +156,7 @@ class Supervisor:
         try:
             publisher.publish(lifecycle.bind(self._dispatch_id, run, actor))
         except CallboardError as error:
-            if error.code == "contention":
+            if error.code in UNPUBLISHED:
                 raise
             self._note(f"the board refused the binding: {error}")
             return None
@@ -196,6 +203,7 @@ class Supervisor:
         """The recipe of the commit that the profile pins, never a newer one; None without it."""
         profile = state.profile
         try:
+            self._carriage.bring_commit(profile.ref)
             data = self._site.repository.read_file(profile.ref, profile.workflow, MAX_RECIPE_BYTES)
             if data is not None:
                 return parse_recipe(data, name=state.assignment.worker_profile)
@@ -209,7 +217,7 @@ class Supervisor:
         return Terms.of(
             {rule.type: (rule.min, rule.max) for rule in outputs},
             object_format=workspace.object_format(state.profile.ref),
-            result_bytes=self._site.publisher.refresh().projection.policy.limits.result_bytes,
+            result_bytes=self._site.publisher.known().projection.policy.limits.result_bytes,
         )
 
     def _prepare(self, state: DispatchState, recipe: Recipe) -> None:
@@ -219,6 +227,7 @@ class Supervisor:
             folder.put_command()
             prepare_folder(folder.staging, self._terms(state, recipe))
             files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
+        self._carriage.bring_inputs(state.assignment)
         workspace.create(
             self._git, self._site.repository.common_dir, state.profile.ref, folder.work
         )
@@ -319,6 +328,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="callboard-supervisor", description=__doc__)
     for name in ("repository", "branch", "config", "state", "dispatch", "run"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--remote")
+    parser.add_argument("--remote-timeout", type=float, default=DEFAULT_TIMEOUT_S)
     asked = parser.parse_args(arguments)
     adoption.adopt_orphans()
     folders = Folders(Path(asked.config), Path(asked.state))
@@ -328,7 +339,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             asked.branch,
             folders,
             read_principal(folders.config),
-            patience_s=PATIENCE_S,
+            remote=_access(asked),
+            patience_s=PATIENCE_S if asked.remote is None else OUTAGE_S,
         )
         supervisor = Supervisor(site, asked.dispatch, asked.run, dict(os.environ))
         signal.signal(signal.SIGTERM, supervisor.request_stop)
@@ -339,6 +351,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(f"{error}\n")
             return 1
     return 0
+
+
+def _access(asked: argparse.Namespace) -> RemoteAccess | None:
+    if asked.remote is None:
+        return None
+    return RemoteAccess(asked.remote, dict(os.environ), asked.remote_timeout, outage_s=OUTAGE_S)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ trouble never takes another with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from callboard.board.execution import workspace
+from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.git import Git
 from callboard.board.execution.run_folder import RunFolder
 from callboard.board.execution.settle import Settler
@@ -17,12 +19,13 @@ from callboard.board.execution.site import Site
 from callboard.board.execution.snapshot import diff_to_commit
 from callboard.board.execution.transfer import fetch_into
 from callboard.board.outputs.authority import EffectContext, context_of
-from callboard.board.outputs.claims import ClaimOutputs, PatchCommit
+from callboard.board.outputs.claims import ClaimOutputs, PatchCommit, Refusal
 from callboard.board.outputs.effects import prepare_claim
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
+from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
 
@@ -72,7 +75,16 @@ class WrapUp:
     def _prepared(self, claim: ClaimOutputs) -> ClaimOutputs:
         if claim.outcome != "completed":
             return claim
-        return prepare_claim(self._context(claim.handle), claim)
+        prepared = prepare_claim(self._context(claim.handle), claim)
+        if prepared.outcome != "completed":
+            return prepared
+        try:
+            Carriage(self._site).send_note(claim.claim_id)
+        except CallboardError as error:
+            refusal = Refusal.of_host(error, claim.handle, claim.handle)
+            refused = replace(prepared, refusals=(*prepared.refusals, refusal))
+            return refused.cancelled("output_failed", f"{error.code}: {error.message}")
+        return prepared
 
     def _finish(self, claim: ClaimOutputs) -> dict[str, object]:
         actor = self._site.run_actor(
@@ -88,7 +100,7 @@ class WrapUp:
                 lifecycle.finish(self._assignment.dispatch_id, claim.handle, claim.outcome, actor)
             )
         except CallboardError as error:
-            if error.code == "contention":
+            if error.code in UNPUBLISHED:
                 raise
             # The Claim ended otherwise meanwhile (its Work was cancelled, say): no effects.
             return {**document, "published": error.code}
@@ -115,7 +127,7 @@ class WrapUp:
 
     def _patch_message(self) -> str:
         """The nodes that the run was for, for a person; their ids below."""
-        projection = self._site.publisher.refresh().projection
+        projection = self._site.publisher.known().projection
         states = [projection.works[one.work_id] for one in self._assignment.claims]
         title = ", ".join(
             f"{state.work.node_key} (graph {state.work.graph_id[:40]}), attempt {state.attempts}"

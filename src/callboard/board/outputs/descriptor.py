@@ -6,6 +6,7 @@ cannot say that it delivered what lies elsewhere.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,7 +24,9 @@ from callboard.errors import CallboardError
 ARTIFACTS = "refs/callboard/artifacts/"
 PREPARED = "refs/callboard/prepared/"
 BRANCHES = "refs/heads/"
-_BRANCH_FOLDER = "callboard/"
+BRANCH_FOLDER = "callboard/"
+_PLAIN_CLAIM = re.compile(r"c_[0-9a-f]{1,128}(?:_[0-9]{1,10})?")
+_DIGEST_MARK = "sha256-"
 _WORK_DIGITS = 12
 _WIDEST_ATTEMPT = 16
 _MAX_OUTPUTS = 256
@@ -102,17 +105,28 @@ def check_size(entries: list[Entry], limit_bytes: int) -> None:
 def artifact_ref(claim_id: str, name: str) -> str:
     """The ref that holds a Claim's artifact of that name."""
     check_name(name)
-    return f"{ARTIFACTS}{claim_id}/{encode_name(name)}"
+    return f"{ARTIFACTS}{_component(claim_id)}/{encode_name(name)}"
 
 
 def prepared_ref(claim_id: str) -> str:
     """The ref whose blob says which outputs a Claim was prepared to deliver."""
-    return PREPARED + claim_id
+    return PREPARED + _component(claim_id)
+
+
+def _component(claim_id: str) -> str:
+    """The Claim's id as one part of a ref that no other Claim has, on any volume.
+
+    Ids that we make stand as they are. Those of other writers may differ in case alone, or be no
+    names for a ref: they stand by their digest, which no plain id can look like.
+    """
+    if _PLAIN_CLAIM.fullmatch(claim_id):
+        return claim_id
+    return _DIGEST_MARK + canonical.sha256_hex(claim_id.encode("utf-8"))
 
 
 def patch_branch(work_id: str, attempt: int) -> str:
     """The short name of the branch for an attempt's patch."""
-    return f"{_BRANCH_FOLDER}{work_id[:_WORK_DIGITS]}-{attempt}"
+    return f"{BRANCH_FOLDER}{work_id[:_WORK_DIGITS]}-{attempt}"
 
 
 def artifact_estimate(

@@ -64,10 +64,17 @@ class QueueSettings(Record, frozen=True, kw_only=True):
 
 
 class BoardSettings(Record, frozen=True, kw_only=True):
-    """The table `[board]`: where the board lives, whether its workers follow HEAD (§7.10), and from
-    which share of the policy's `ledger_bytes` on a `run` compacts its log; 0 is never."""
+    """The table `[board]`: where the board lives, and what happens to it by itself.
+
+    `remote` names the remote whose branch it is; without it the branch is the repository's own. A
+    call to the remote is stopped after `remote_timeout_seconds`. `follow_head`: workers follow
+    HEAD (§7.10). From `checkpoint_percent` of the policy's `ledger_bytes` on, a `run` compacts the
+    log; 0 is never.
+    """
 
     branch: Identity = DEFAULT_BRANCH
+    remote: Identity | UnsetType = UNSET
+    remote_timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
     follow_head: bool = True
     checkpoint_percent: Annotated[int, Meta(ge=0, le=100)] = 50
 

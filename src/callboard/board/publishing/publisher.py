@@ -1,7 +1,9 @@
 """The one publication path: read, replay, recognise, build, check, append, or begin again.
 
 Source: specification 1, §7.7. A lost race discards the whole decision; an unknown outcome is
-settled by looking for the request. It decides nothing about what a request may do.
+settled by looking for the request. It decides nothing about what a request may do. Where a look
+asks another machine, a decision is first tried upon the tip that is known: the append tells
+whether it still holds, and whatever is answered without one is decided upon a tip just read.
 """
 
 from __future__ import annotations
@@ -9,10 +11,10 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal
 
 from callboard.board.ledger import replay
 from callboard.board.ledger.history import History
@@ -30,6 +32,7 @@ from callboard.errors import CallboardError
 DEFAULT_PATIENCE_S = 30.0
 _FIRST_PAUSE_S = 0.01
 _LONGEST_PAUSE_S = 0.5
+_MAX_DOUBTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,19 @@ class Compacted:
     message: str
 
 
-T = TypeVar("T")
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A line that was decided upon the commit `source`, and applied to the projection."""
+
+    line: bytes
+    source: str | None
+    message: str
+
+
+_View = Literal["hoped", "asked", "reread"]
+"""Upon which tip is decided: the one that is known, the present one, or one known to be new."""
+
+_Outcome = Accepted | Nothing | CallboardError | None
 
 Turn = Callable[[float], AbstractContextManager[None]]
 """Waits at most so many seconds for this process's turn to write, and holds it for the block."""
@@ -62,6 +77,28 @@ def _pause(seconds: float) -> None:
 
 def _no_turn(_wait_s: float) -> AbstractContextManager[None]:
     return nullcontext()
+
+
+class _Races:
+    """One request's races: how long it may go on, and growing pauses after those it lost."""
+
+    def __init__(
+        self, patience_s: float, chance: random.Random, pause: Callable[[float], None]
+    ) -> None:
+        self._deadline = time.monotonic() + patience_s
+        self._chance = chance
+        self._pause = pause
+        self._pause_s = _FIRST_PAUSE_S
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the deadline, none after it."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def lost(self) -> None:
+        """Wait a little before the next try."""
+        self._pause(self._chance.uniform(0, self._pause_s))
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
 
 class Publisher:
@@ -91,25 +128,59 @@ class Publisher:
         self._lock = threading.RLock()
         self._history = self._unread()
         self._tip = LedgerTip(None, b"")
+        self._is_steady = False
+        self._has_looked = False
 
     def _unread(self) -> History:
         return History(self._store.ledger_at)
 
     def refresh(self) -> History:
-        """The validated history at the present tip; raises `ledger_invalid`."""
+        """The validated history at the present tip; raises `ledger_invalid`.
+
+        Within `steady` it is looked for once only where a look asks another machine.
+        """
         with self._lock:
-            revision = self._store.revision()
-            if revision == self._tip.revision and revision is not None:
+            known = self._tip.revision is not None
+            if known and self._has_looked and self._store.is_far:
                 return self._history
-            tip = self._store.read()
-            known = self._history
-            self._history, self._tip = self._unread(), LedgerTip(None, b"")
-            self._history, self._tip = known.continued(tip.data), tip
+            return self._asked()
+
+    def known(self) -> History:
+        """The history as this process knows it, read if it knows none: for what never changes."""
+        with self._lock:
+            return self._history if self._tip.revision is not None else self.refresh()
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Look at a far board once in the block: at first use, or after a race was lost.
+
+        For a pass that looks often and decides nothing by itself: what it writes is judged upon the
+        tip that it is appended to.
+        """
+        was, self._is_steady = self._is_steady, True
+        try:
+            yield
+        finally:
+            self._is_steady = was
+            self._has_looked = self._has_looked and was
+
+    def _asked(self) -> History:
+        self._has_looked = self._is_steady
+        if self._tip.revision is not None and self._store.revision() == self._tip.revision:
             return self._history
+        return self._reread()
+
+    def _reread(self) -> History:
+        tip = self._store.read()
+        if tip.revision is not None and tip.revision == self._tip.revision:
+            return self._history
+        known, self._history, self._tip = self._history, self._unread(), LedgerTip(None, b"")
+        self._history, self._tip = known.continued(tip.data), tip
+        return self._history
 
     @property
     def revision(self) -> str | None:
-        """The Git commit whose ledger the last `refresh` answered."""
+        """The Git commit whose ledger the last look answered."""
         return self._tip.revision
 
     def decision_time(self, projection: Projection) -> int:
@@ -119,13 +190,31 @@ class Publisher:
     def publish(self, intent: Intent) -> Accepted | Nothing:
         """Carry an intent to one committed result, or to the reason why nothing is written.
 
-        Raises the refusal of the request itself, or `contention` when every try until the
-        deadline lost its race.
+        Raises the refusal of the request itself, `contention` when every try until the deadline
+        lost its race, or `outcome_unknown` where the request may stand and was not found.
         """
-        details: dict[str, object] = {"request_id": intent.request_id}
-        outcome = self._until_decided(lambda: self._attempt(intent), details)
-        assert outcome is not None
-        return outcome
+        with self._lock:
+            races = _Races(self._patience_s, self._chance, self._pause)
+            first: _View = "hoped" if self._store.is_far else "asked"
+            view = first
+            doubts = 0
+            while True:
+                with self._turn(races.left_s):
+                    outcome = self._attempt(intent, view)
+                is_late = races.left_s <= 0
+                in_doubt = isinstance(outcome, CallboardError)
+                if isinstance(outcome, CallboardError):
+                    doubts += 1
+                    outcome = self._after_doubt(
+                        intent, outcome, is_last=is_late or doubts == _MAX_DOUBTS
+                    )
+                if outcome is not None:
+                    return outcome
+                if is_late:
+                    raise _outrun(self._patience_s, {"request_id": intent.request_id})
+                if view != "hoped":
+                    races.lost()
+                view = first if in_doubt else "reread"
 
     def compact(self, make: Callable[[History, str, int], Compacted]) -> Compacted:
         """Put one line in the place of the whole ledger, as `make` says of each tip it meets.
@@ -133,32 +222,19 @@ class Publisher:
         `make` is given the history, the revision that holds it and the decision time. Raises what
         it refuses, `queue_missing`, and `contention` when every try lost its race.
         """
-        compacted = self._until_decided(lambda: self._replace(make), {})
-        assert compacted is not None
-        return compacted
-
-    def _until_decided(self, attempt: Callable[[], T], details: dict[str, object]) -> T:
-        """What `attempt` answers other than None, which is a lost race."""
         with self._lock:
-            deadline = time.monotonic() + self._patience_s
-            pause_s = _FIRST_PAUSE_S
+            races = _Races(self._patience_s, self._chance, self._pause)
             while True:
-                with self._turn(max(0.0, deadline - time.monotonic())):
-                    outcome = attempt()
-                if outcome is not None:
-                    return outcome
-                if time.monotonic() >= deadline:
-                    raise CallboardError(
-                        "contention",
-                        f"other writers won every race for {self._patience_s:g} s",
-                        "nothing was written; try again",
-                        details,
-                    )
-                self._pause(self._chance.uniform(0, pause_s))
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                with self._turn(races.left_s):
+                    made = self._replaced(make)
+                if made is not None:
+                    return made
+                if races.left_s <= 0:
+                    raise _outrun(self._patience_s, {})
+                races.lost()
 
-    def _replace(self, make: Callable[[History, str, int], Compacted]) -> Compacted | None:
-        history = self.refresh()
+    def _replaced(self, make: Callable[[History, str, int], Compacted]) -> Compacted | None:
+        history = self._asked()
         base = self._tip
         if base.revision is None:
             raise no_board("checkpoint")
@@ -171,14 +247,37 @@ class Publisher:
             if error.code != "outcome_unknown":
                 raise
             # The next tip tells whether it stands.
-            return made if self.refresh().projection.tip == after.projection.tip else None
+            return made if self._reread().projection.tip == after.projection.tip else None
         if not isinstance(outcome, Appended):
             return None
         self._history, self._tip = after, outcome.tip
         return made
 
-    def _attempt(self, intent: Intent) -> Accepted | Nothing | None:
-        history = self.refresh()
+    def _attempt(self, intent: Intent, view: _View) -> _Outcome:
+        """One decision and its append; None for a lost race, the error for an unknown outcome.
+
+        Upon a hoped-for tip only an append counts: any other answer is asked for again upon the
+        tip that the store has now.
+        """
+        made: _Made | Accepted | Nothing | None = None
+        if view == "hoped":
+            made = self._hoped(intent)
+        if made is None:
+            history = self._reread() if view == "reread" else self._asked()
+            made = self._made(intent, history)
+        return self._appended(intent, made) if isinstance(made, _Made) else made
+
+    def _hoped(self, intent: Intent) -> _Made | None:
+        if self._tip.revision is None:
+            return None
+        try:
+            made = self._made(intent, self._history)
+        except CallboardError:
+            return None
+        return made if isinstance(made, _Made) else None
+
+    def _made(self, intent: Intent, history: History) -> _Made | Accepted | Nothing:
+        """What the intent comes to upon `history`: a line, applied already, or an answer."""
         projection = history.projection
         known = projection.requests.get(intent.request_id)
         if known is not None:
@@ -194,24 +293,45 @@ class Publisher:
         # What is written is what a reader makes of it: bounds and types are judged on the bytes.
         read = read_line(line[:-1])
         replay.apply(projection, read)
-        try:
-            if candidate.judge is not None:
+        if candidate.judge is not None:
+            try:
                 candidate.judge(projection)
-            outcome = self._store.append(self._tip, line, message=_message(intent, candidate))
-        except CallboardError as error:
-            replay.take_back(projection)
-            if error.code != "outcome_unknown":
+            except BaseException:
+                replay.take_back(projection)
                 raise
-            # The next try looks for the request id before it writes anything.
-            return None
-        except BaseException:
-            replay.take_back(projection)
+        return _Made(line, source, _message(intent, candidate))
+
+    def _appended(self, intent: Intent, made: _Made) -> _Outcome:
+        history = self._history
+        try:
+            outcome = self._store.append(self._tip, made.line, message=made.message)
+        except BaseException as error:
+            replay.take_back(history.projection)
+            if isinstance(error, CallboardError) and error.code == "outcome_unknown":
+                return error
             raise
-        if isinstance(outcome, Appended):
-            history.adopt(outcome.tip.data)
-            self._tip = outcome.tip
-            return Accepted(projection.requests[intent.request_id], source, replayed=False)
-        replay.take_back(projection)
+        if not isinstance(outcome, Appended):
+            replay.take_back(history.projection)
+            return None
+        history.adopt(outcome.tip.data)
+        self._tip = outcome.tip
+        request = history.projection.requests[intent.request_id]
+        return Accepted(request, made.source, replayed=False)
+
+    def _after_doubt(
+        self, intent: Intent, doubt: CallboardError, *, is_last: bool
+    ) -> Accepted | None:
+        """Look for a request that may stand. Where that is not to be found out, the doubt stays."""
+        doubt.details["request_id"] = intent.request_id
+        try:
+            history = self._reread()
+        except CallboardError as error:
+            raise doubt from error
+        known = history.projection.requests.get(intent.request_id)
+        if known is not None:
+            return self._recognise(intent, known, history)
+        if is_last:
+            raise doubt
         return None
 
     @staticmethod
@@ -235,6 +355,15 @@ def no_board(kind: str) -> CallboardError:
         "queue_missing",
         f"a {kind} request cannot begin a board",
         "post a first plan: callboard submit FILE",
+    )
+
+
+def _outrun(patience_s: float, details: dict[str, object]) -> CallboardError:
+    return CallboardError(
+        "contention",
+        f"other writers won every race for {patience_s:g} s",
+        "nothing was written; try again",
+        details,
     )
 
 

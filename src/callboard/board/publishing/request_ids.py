@@ -1,4 +1,4 @@
-"""Request ids: drawn for whoever gives none, judged where one is given.
+"""Request ids: drawn for whoever gives none, judged where one is given; and reasons, judged.
 
 Source: specification 1, §7.7. An id is what makes a change idempotent; what it stands for is the
 ledger's to say.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Container
 
-from callboard.board.protocol.validate import refuse
+from callboard.board.protocol.scalars import ReasonCode
+from callboard.board.protocol.validate import faults_of, refuse, show
 from callboard.board.publishing.names import name_faults
+from callboard.errors import CallboardError
 
 
 def new_request_id() -> str:
@@ -41,3 +43,13 @@ def numbered(stem: str, standing: Callable[[], Container[str]]) -> Callable[[], 
         return f"{stem}.{number}"
 
     return name
+
+
+def check_reason(reason: str) -> None:
+    """Refuse with `reason_invalid` what is no reason code."""
+    if faults_of(ReasonCode, reason):
+        raise CallboardError(
+            "reason_invalid",
+            f"{show(reason)} is no reason code",
+            "1 to 128 letters, digits, '_', '.', ':' and '-', such as not_needed",
+        )

@@ -42,6 +42,7 @@ class Layout:
     object_format: str
     shared_repository: bytes | None
     origin_url: str | None
+    remotes: tuple[str, ...] = ()
 
 
 def find(path: Path) -> Layout:
@@ -143,6 +144,7 @@ def _open(git_dir: Path, folder: Path | None) -> Layout:
         object_format=object_format,
         shared_repository=_get(config, b"core", b"sharedrepository"),
         origin_url=None if url is None else url.decode("utf-8", "replace"),
+        remotes=_remotes(config),
     )
 
 
@@ -154,6 +156,15 @@ def _read_config(path: Path) -> ConfigFile:
         return ConfigFile.from_file(io.BytesIO(data), expand_includes=False)
     except ValueError as error:
         raise repository_invalid(path, f"bad configuration, {error}", "correct the file") from error
+
+
+def _remotes(config: ConfigFile) -> tuple[str, ...]:
+    names = {
+        section[1].decode("utf-8", "replace")
+        for section in config.sections()
+        if len(section) == 2 and section[0] == b"remote"
+    }
+    return tuple(sorted(names, key=lambda name: (name != "origin", name)))
 
 
 def _get(config: ConfigFile, section: bytes | tuple[bytes, ...], name: bytes) -> bytes | None:

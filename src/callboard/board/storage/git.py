@@ -4,19 +4,15 @@ Commits carry Callboard's own fixed identity (`commits.IDENTITY`), never the use
 said by the records. Other files on the branch are kept. HEAD, index, work tree, hooks and
 configuration are never touched, also not where the branch is checked out.
 
-Which library, measured by benchmarks/storage_append.py on a 16 MiB ledger, medians, all synced: an
-append takes 10 times as long as writing the same bytes plainly (dulwich's own writer 11, pygit2
-12), four fifths of it zlib at level 1; reading the tip takes 54 ms, checks included (dulwich alone
-40, pygit2 alone 63). The pygit2 wheel refuses sha256 repositories and reftable; dulwich reads
-sha256, but not in borrowed object folders, which `packs` therefore opens itself. Hence dulwich for
-packs, trees and configuration, and `objects` and `refs` of our own where its writers are not
-crash-safe. Repositories with reftable are refused.
+Each commit goes into the board's own pack (`rolling_store`), where it costs what it adds; measured
+by benchmarks/storage_append.py. Repositories with reftable are refused.
 """
 
 from __future__ import annotations
 
 import shlex
 import threading
+from collections.abc import Callable
 from io import BytesIO
 
 from callboard.board.storage.commits import TreeEntry, path_parts
@@ -29,6 +25,7 @@ from callboard.board.storage.framing import (
 )
 from callboard.board.storage.refs import check_name
 from callboard.board.storage.refusals import base_mismatch, nothing_to_replace
+from callboard.board.storage.remote_refusals import queue_not_fetched
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import (
     Appended,
@@ -58,6 +55,8 @@ class GitStore:
     ledger may stand for a longer one that was there before.
     """
 
+    is_far = False
+
     def __init__(
         self,
         repository: Repository,
@@ -73,6 +72,7 @@ class GitStore:
         self._file = file
         self._clock = SystemClock() if clock is None else clock
         self._ref = f"refs/heads/{branch}"
+        self._kept_by = self._ref
         self._where = f"{file!r} on branch {branch!r}"
         self._last = _ABSENT
         self._lock = threading.RLock()
@@ -95,6 +95,18 @@ class GitStore:
             raise self._refused("it is only another name for a different branch")
         return held.oid
 
+    def glimpse(self) -> str | None:
+        """What `revision` would answer, as far as that is known without asking another machine."""
+        return self.revision()
+
+    def fetched(self) -> str | None:
+        """What `revision` answers, once its objects are here."""
+        return self.revision()
+
+    def seen_ms(self) -> int | None:
+        """When a board on another machine was last read, in Unix ms; None where that is untold."""
+        return None
+
     def read(self) -> LedgerTip:
         """The ledger at the branch tip; see `LedgerStore.read`.
 
@@ -105,7 +117,9 @@ class GitStore:
         with self._lock:
             # Looked at under the lock: a tip older than the last one seen is a branch gone back.
             revision = self.revision()
-            if revision is not None:
+            if revision is None:
+                self._refuse_unfetched()
+            else:
                 self._refuse_default()
             return self._at(revision)
 
@@ -156,7 +170,7 @@ class GitStore:
 
     def _swap(self, base: LedgerTip, after: bytes, message: str) -> Appended | LostRace:
         with self._lock:
-            revision = self.revision()
+            revision = self._present(base)
             if revision != base.revision:
                 return LostRace()
             self._refuse_default()
@@ -171,13 +185,8 @@ class GitStore:
             commits.append(self._commit(revision, after, message))
             return commits[0]
 
-        try:
-            if not self._repository.move_ref(self._ref, revision, make):
-                return LostRace()
-        except CallboardError as error:
-            if error.code == "ref_locked" and not error.details["stale"]:
-                return LostRace()
-            raise
+        if not self._move(revision, make):
+            return LostRace()
         tip = LedgerTip(commits[0], after)
         with self._lock:
             # Another thread may have read a later tip meanwhile, and what it was told stays.
@@ -185,10 +194,31 @@ class GitStore:
                 self._last = tip
         return Appended(tip)
 
+    def _present(self, base: LedgerTip) -> str | None:
+        """Where the branch is, before something is made upon `base`."""
+        return self.revision()
+
+    def _move(self, old: str | None, make: Callable[[], str]) -> bool:
+        """Move the branch from `old` to the commit that `make` answers; False: the race is lost.
+
+        The only place that decides where the branch is, and what it takes to move it.
+        """
+        try:
+            return self._repository.move_ref(self._ref, old, make)
+        except CallboardError as error:
+            if error.code == "ref_locked" and not error.details["stale"]:
+                return False
+            raise
+
     def _commit(self, parent: str | None, data: bytes, message: str) -> str:
         """Write the new ledger and its commit. The only place that decides how it is stored."""
         return self._repository.commit_file(
-            parent, self._file, [data], message=message, at_ms=self._clock.now_ms(), ref=self._ref
+            parent,
+            self._file,
+            [data],
+            message=message,
+            at_ms=self._clock.now_ms(),
+            ref=self._kept_by,
         )
 
     def _at(self, revision: str | None) -> LedgerTip:
@@ -249,7 +279,15 @@ class GitStore:
         if self._repository.default_branch() == self._branch:
             raise self._refused("it is the default branch of 'origin'")
 
+    def _refuse_unfetched(self) -> None:
+        """An absent branch that a remote has is no empty board."""
+        self._refuse_default()
+        remote = self._repository.tracked_by(self._branch)
+        if remote is not None:
+            raise queue_not_fetched(remote, self._branch)
+
     def _refuse_unborn(self) -> None:
+        self._refuse_unfetched()
         folder = self._repository.checkout_of(self._branch)
         if folder is not None:
             raise self._refused(f"it is checked out in {str(folder)!r}, and holds no ledger")

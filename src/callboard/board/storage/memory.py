@@ -25,6 +25,8 @@ class MemoryStore:
     raise after the write stood (an outcome the caller never learnt).
     """
 
+    is_far = False
+
     def __init__(
         self,
         data: bytes | None = None,

@@ -1,8 +1,9 @@
 """One repository's object database: bounded, verified reads and durable writes.
 
-Loose objects are read and written here; packs and borrowed folders are read by `packs`. An object
-is visible under its name only when it is complete. Nothing is ever deleted; what Git's maintenance
-deletes before a ref keeps it is written again.
+Loose objects are read and written here; packs and borrowed folders are read by `packs`, and the
+board's own pack is written by `rolling_store`. An object is visible under its name only when it is
+complete. Nothing is ever deleted here; what Git's maintenance deletes before a ref keeps it is
+written again.
 
 dulwich's own writer is not used because it guards an object by `<name>.lock`, which a killed
 process leaves behind for good, and because it does not sync the folders.

@@ -179,22 +179,23 @@ class PackFiles:
             raise ValueError("a larger index than ours are")
         return fmt.index_names(index.read_bytes(), self._width)
 
-    def remove(self, stem: str, held: Sequence[Set[bytes]], limit_bytes: int) -> bool:
+    def remove(self, stem: str, held: Sequence[Set[bytes]] | None, limit_bytes: int) -> bool:
         """Remove a pack all whose objects are among those `held`; True when it is gone.
 
-        `held` are the names in other packs, which are durable. False, and nothing done, for a pack
-        that holds more, that is kept, that Git has laid something beside, or that a multi-pack
-        index names: Git takes one with a pack missing for damaged.
+        `held` are the names in other packs, which are durable; None where the caller knows that
+        one of them has grown from this one. False, and nothing done, for a pack that holds more,
+        that is kept, that Git has laid something beside, or that a multi-pack index names: Git
+        takes one with a pack missing for damaged.
         """
         try:
-            left = self._names(stem, limit_bytes)
+            left = self._names(stem, limit_bytes) if held is not None else set()
         except FileNotFoundError:
             # Half of it may be there still, as its index goes first. Nobody reads that.
             self._remove_unreadable(stem)
             return True
         except (OSError, ValueError, struct.error):
             return False
-        for names in held:
+        for names in held or ():
             left -= names
         if left or any(self._path(stem, suffix).exists() for suffix in _FOREIGN):
             return False

@@ -12,6 +12,7 @@ import struct
 import sys
 import zlib
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -27,14 +28,6 @@ _LONGEST_INSERT = 127
 _LARGE = 0x8000_0000
 _SHORTEST_DELTA_BYTES = 4
 Bytes = bytes | bytearray | memoryview
-
-
-class Row(NamedTuple):
-    """One object of a pack's index: its name, where its entry begins, the entry's CRC-32."""
-
-    oid: bytes
-    offset: int
-    crc: int
 
 
 class Head(NamedTuple):
@@ -296,25 +289,37 @@ class Tables(NamedTuple):
     offsets: Sequence[int]
 
 
-def index_bytes(rows: Sequence[Row], pack_digest: bytes, algorithm: str) -> bytes:
-    """The index, version 2, of a pack under 2 GiB whose rows are sorted by name."""
-    fanout = array("I", bytes(_FANOUT_BYTES))
-    for row in rows:
-        fanout[row[0][0]] += 1
-    total = 0
-    for first, count in enumerate(fanout):
-        total += count
-        fanout[first] = total
-    body = b"".join(
-        (
-            _INDEX_MAGIC,
-            _big_endian(fanout),
-            b"".join([row[0] for row in rows]),
-            _big_endian(array("I", [row[2] for row in rows])),
-            _big_endian(array("I", [row[1] for row in rows])),
-            pack_digest,
-        )
+def row(oid: bytes, offset: int, crc: int) -> bytes:
+    """One object of an index: its name, its entry's CRC-32, and where that begins in the pack.
+
+    One string of bytes, so that thousands are sorted and written without a look into any.
+    """
+    return oid + struct.pack(">II", crc, offset)
+
+
+def row_oid(packed: bytes) -> bytes:
+    """The object's name in a row."""
+    return packed[:-8]
+
+
+def row_offset(packed: bytes) -> int:
+    """Where the entry of a row begins."""
+    return int.from_bytes(packed[-4:], "big")
+
+
+def index_bytes(rows: Sequence[bytes], pack_digest: bytes, algorithm: str) -> bytes:
+    """The index, version 2, of a pack under 2 GiB whose rows are sorted."""
+    fanout = b"".join(
+        struct.pack(">I", len(rows) if first == 255 else bisect_left(rows, bytes([first + 1])))
+        for first in range(256)
     )
+    words = array("I", b"".join(rows))
+    width = len(pack_digest) // 4
+    oids = array("I", bytes(4 * width * len(rows)))
+    for column in range(width):
+        oids[column::width] = words[column :: width + 2]
+    crcs, offsets = words[width :: width + 2], words[width + 1 :: width + 2]
+    body = b"".join((_INDEX_MAGIC, fanout, oids, crcs, offsets, pack_digest))
     return body + digest(algorithm, (body,))
 
 
@@ -357,15 +362,6 @@ def digest(algorithm: str, pieces: Iterable[Bytes]) -> bytes:
     for piece in pieces:
         made.update(piece)
     return made.digest()
-
-
-def _big_endian(values: array[int]) -> bytes:
-    if sys.byteorder == "little":
-        values.byteswap()
-    data = values.tobytes()
-    if sys.byteorder == "little":
-        values.byteswap()
-    return data
 
 
 def _from_big_endian(data: bytes) -> array[int]:

@@ -33,7 +33,7 @@ from callboard.board.storage.rolling_store import Addition, RollingPacks
 from callboard.errors import CallboardError
 
 _BRANCHES = "refs/heads/"
-_ORIGIN = "refs/remotes/origin/"
+_TRACKING = "refs/remotes/"
 
 
 class Repository:
@@ -42,6 +42,8 @@ class Repository:
     def __init__(self, layout: Layout) -> None:
         shared = _shared_permissions(layout)
         self._layout = layout
+        self.shared_permissions = shared
+        """How Git is told to share what is written here (`core.sharedRepository`), or None."""
         self._objects = Objects(layout.common_dir / "objects", layout.object_format, shared)
         self._packs = RollingPacks(
             layout.common_dir / "objects", layout.common_dir, layout.object_format, shared
@@ -93,6 +95,19 @@ class Repository:
     def object_format(self) -> str:
         """`sha1` or `sha256`."""
         return self._layout.object_format
+
+    @property
+    def remotes(self) -> tuple[str, ...]:
+        """The names of the remotes in the repository's own configuration, `origin` first."""
+        return self._layout.remotes
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether the history is cut somewhere in this clone."""
+        try:
+            return bool((self._layout.common_dir / "shallow").stat().st_size)
+        except OSError:
+            return False
 
     def remote_slug(self) -> str | None:
         """`owner/name` from the URL of `origin`; None without one or for a local path."""
@@ -154,10 +169,23 @@ class Repository:
         except OSError as error:
             raise io_refused("list", folder, error) from error
 
-    def default_branch(self) -> str | None:
-        """The short name of `origin`'s default branch, as far as this clone knows it."""
-        target = self._refs.read(_ORIGIN + "HEAD").target
-        return target.removeprefix(_ORIGIN) if target and target.startswith(_ORIGIN) else None
+    def default_branch(self, remote: str = "origin") -> str | None:
+        """The short name of the remote's default branch, as far as this clone knows it."""
+        prefix = f"{_TRACKING}{remote}/"
+        target = self._refs.read(prefix + "HEAD").target
+        return target.removeprefix(prefix) if target and target.startswith(prefix) else None
+
+    def tracked_by(self, branch: str) -> str | None:
+        """A configured remote that has `branch`, as far as this clone knows; None without one."""
+        for remote in self._layout.remotes:
+            name = f"{_TRACKING}{remote}/{branch}"
+            try:
+                if self._refs.resolve(name) is not None:
+                    return remote
+            except CallboardError as error:
+                if error.code != "ref_invalid":
+                    raise
+        return None
 
     def read_ref(self, name: str) -> str | None:
         """The object id that the full ref name leads to, or None; `ref_invalid` if it is bad."""
@@ -190,23 +218,36 @@ class Repository:
         `make` runs at most once, and only while `name` is at `old`.
         """
 
-        def made() -> str:
-            oid = make()
-            self._objects.sync()
-            self._packs.check(name)
-            return oid
-
         moved = False
         try:
-            moved = self._refs.move(name, old, made)
+            moved = self._refs.move(name, old, lambda: self.make_durable(make, name))
         finally:
-            if moved:
-                self._packs.moved(name)
-            else:
-                self._packs.failed(name)
+            self.settle(name, moved)
         return moved
 
     # --- objects ---
+
+    def make_durable(self, make: Callable[[], str], name: str) -> str:
+        """What `make` answers, once all objects that it has written for the ref `name` are durable.
+
+        No ref moves. `settle` has to be told what became of it; until then Git's maintenance lets
+        it be. One at a time a ref.
+        """
+        oid = make()
+        self._objects.sync()
+        self._packs.check(name)
+        return oid
+
+    def settle(self, name: str, moved: bool) -> None:
+        """End what `make_durable` began: something leads to what was made, or nothing may."""
+        if moved:
+            self._packs.moved(name)
+        else:
+            self._packs.failed(name)
+
+    def holds(self, oid: str) -> bool:
+        """Whether the object is here or in a borrowed folder."""
+        return self._objects.contains(oid)
 
     def commit_info(self, oid: str) -> CommitInfo:
         """Tree and parents of a commit, read back from the object itself."""

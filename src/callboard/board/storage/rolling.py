@@ -73,7 +73,7 @@ class Rolling:
     data: bytes
     stream: Growing
     settled: bytearray = field(default_factory=bytearray)
-    rows: list[fmt.Row] = field(default_factory=list)
+    rows: list[bytes] = field(default_factory=list)
     names: set[bytes] = field(default_factory=set)
     anchors: list[Older] = field(default_factory=list)
     recent: list[Older] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Rolling:
         """
         older = [Older(other.newest, len(other.data)), *other.recent, *other.anchors]
         blobs = [blob for blob in older if blob.oid not in self.names]
-        rows = [row for row in other.rows if row.oid not in self.names]
+        rows = [row for row in other.rows if fmt.row_oid(row) not in self.names]
         if len(blobs) + len(rows) > _MOST_FOLDED:
             return False
         for blob in blobs:
@@ -153,26 +153,27 @@ class Rolling:
             self.recent.insert(0, Older(blob.oid, min(blob.shared, shared), rest))
             self.names.add(blob.oid)
         for row in rows:
-            self._put(row.oid, other.entry_at(row.offset))
+            self._put(fmt.row_oid(row), other.entry_at(fmt.row_offset(row)))
         return True
 
     def entry_at(self, offset: int) -> bytes:
         """The settled entry that begins at `offset` of the pack."""
-        ends = [row.offset for row in self.rows if row.offset > offset]
-        end = min(ends, default=fmt.HEADER_BYTES + len(self.settled))
+        starts = map(fmt.row_offset, self.rows)
+        end = fmt.HEADER_BYTES + len(self.settled)
+        end = min((start for start in starts if start > offset), default=end)
         return bytes(self.settled[offset - fmt.HEADER_BYTES : end - fmt.HEADER_BYTES])
 
     def _put(self, oid: bytes, entry: bytes) -> None:
-        row = fmt.Row(oid, fmt.HEADER_BYTES + len(self.settled), zlib.crc32(entry))
+        at = fmt.HEADER_BYTES + len(self.settled)
+        self.rows.append(fmt.row(oid, at, zlib.crc32(entry)))
         self.settled += entry
-        self.rows.append(row)
         self.names.add(oid)
 
     # --- writing ---
 
     def image(self) -> Image:
         """The pack file and its index."""
-        rows: list[fmt.Row] = []
+        rows: list[bytes] = []
         pieces: list[fmt.Bytes] = [b"", self.settled]
         at = fmt.HEADER_BYTES + len(self.settled)
 
@@ -182,7 +183,7 @@ class Rolling:
             for part in parts:
                 crc = zlib.crc32(part, crc)
                 size += len(part)
-            rows.append(fmt.Row(oid, at, crc))
+            rows.append(fmt.row(oid, at, crc))
             pieces.extend(parts)
             at += size
 
@@ -304,7 +305,7 @@ class _Parser:
             if reached <= stop:
                 first = bisect_left(self._starts, reached)
                 found.settled, found.rows = known.settled, known.rows
-                found.names = {row.oid for row in known.rows}
+                found.names = set(map(fmt.row_oid, known.rows))
                 found.tree = known.tree
         start = self._starts[first]
         if start != fmt.HEADER_BYTES + len(found.settled):
@@ -316,7 +317,7 @@ class _Parser:
             if number not in fmt.KINDS and number != fmt.REF_DELTA:
                 raise ValueError("an entry bound to its place")
             crc = zlib.crc32(memoryview(self._pack)[begin : self._stop(place)])
-            found.rows.append(fmt.Row(oid, begin, crc))
+            found.rows.append(fmt.row(oid, begin, crc))
             found.names.add(oid)
 
     def _older(self, place: int, newest: bytes, size: int) -> Older | None:

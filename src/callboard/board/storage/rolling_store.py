@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import get_ident
 from typing import NamedTuple
 
 from dulwich.file import SharedPerm
@@ -44,10 +45,11 @@ class Addition(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """The pack this process wrote last, and its name."""
+    """A pack, its name, and the names of packs that are a part of it for certain."""
 
     stem: str
     pack: Rolling
+    parts: frozenset[str] = frozenset()
 
     @property
     def tip(self) -> Tip:
@@ -75,7 +77,8 @@ class RollingPacks:
         self._shared = shared
         self._files = PackFiles(objects, OBJECT_FORMATS[object_format].hex_length // 2, shared)
         self._known: dict[str, _Known] = {}
-        self._made: dict[str, _Made] = {}
+        # By thread too: one may still be clearing up after its append when the next is under way.
+        self._made: dict[tuple[str, int], _Made] = {}
         self._notes: dict[str, Note] = {}
 
     def write(self, ref: str, addition: Addition) -> None:
@@ -89,12 +92,12 @@ class RollingPacks:
         with typed_io("write a pack to", self._objects):
             made = self._compose(addition, self._sifted(note), known, file)
             file.write(made.note)
-            self._made[ref] = made
+            self._made[ref, get_ident()] = made
             retried(lambda: self._files.publish(made.known.stem, made.image))
 
     def check(self, ref: str) -> None:
         """See that what was written is still there, and write it again where it is not."""
-        made = self._made.get(ref)
+        made = self._made.get((ref, get_ident()))
         if made is not None:
             with typed_io("write a pack to", self._objects):
                 retried(lambda: self._present(made))
@@ -105,7 +108,7 @@ class RollingPacks:
 
     def failed(self, ref: str) -> None:
         """The ref did not move, or may not have: leave all as a dead process would have."""
-        made = self._made.pop(ref, None)
+        made = self._made.pop((ref, get_ident()), None)
         if made is not None:
             self._files.abandon(made.known.stem)
 
@@ -114,13 +117,13 @@ class RollingPacks:
 
         What fails here is no matter, as the next append tries it again.
         """
-        made = self._made.pop(ref, None)
+        made = self._made.pop((ref, get_ident()), None)
         if made is None:
             return
         note, known = made.note, made.known
         try:
             self._files.release(known.stem)
-            gone = self._remove(self._due(note.spent), note.standing, known.pack.names)
+            gone = self._remove(self._due(note.spent), note, known)
             self._files.mend_multi_pack_index({*note.gone, *gone})
         except OSError:
             self._files.abandon(known.stem)
@@ -131,23 +134,27 @@ class RollingPacks:
         """Remove the replaced packs that were left for readers, as no append follows soon."""
         for ref, note in list(self._notes.items()):
             del self._notes[ref]
-            known = self._known.get(ref)
+            known = self._known.pop(ref, None)
             if known is not None:
                 with suppress(OSError):
-                    self._remove(note.spent, note.standing, known.pack.names)
+                    self._remove(note.spent, note, known)
+                self._known.setdefault(ref, known)
 
-    def _remove(
-        self, stems: Sequence[str], standing: Sequence[str], names: set[bytes]
-    ) -> list[str]:
+    def _remove(self, stems: Sequence[str], note: Note, known: _Known) -> list[str]:
         """Remove these replaced packs; answers which are gone."""
         gone: list[str] = []
-        others = list(standing)
-        held = [names]
+        others = list(note.standing)
+        held = [known.pack.names]
         for stem in stems:
             self._files.clear(stem)
+            if stem in known.parts:
+                removed = self._files.remove(stem, None, _PACK_LIMIT_BYTES)
+            else:
+                removed = self._files.remove(stem, held, _PACK_LIMIT_BYTES)
             # Most are replaced by the present pack, some by one that has become full since.
-            while not (removed := self._files.remove(stem, held, _PACK_LIMIT_BYTES)) and others:
+            while not removed and others and stem not in known.parts:
                 held.append(self._files.names(others.pop(), self._algorithm, _PACK_LIMIT_BYTES))
+                removed = self._files.remove(stem, held, _PACK_LIMIT_BYTES)
             gone += [stem] if removed else []
         return gone
 
@@ -204,7 +211,8 @@ class RollingPacks:
             (spent if folded else stands).append(tip.pack)
         if not continued and len(stands) > 1:
             stands = standing.merged(stands, self._files, self._algorithm, note, file)
-        made = _Known(self._files.new_stem(), pack)
+        parts = found.parts | {found.stem} if found is not None and continued else frozenset()
+        made = _Known(self._files.new_stem(), pack, frozenset(parts & {*spent}))
         stands = [stem for stem in stands if stem not in spent]
         after = Note((made.tip, *tips), tuple(stands), tuple(dict.fromkeys(spent)), note.gone)
         return _Made(made, pack.image(), after)

@@ -62,7 +62,7 @@ def _due(stems: Sequence[str], files: PackFiles) -> list[str]:
 
 def _image(stems: Sequence[str], files: PackFiles, algorithm: str) -> Image | None:
     """The pack of all their objects; None where one of them is no pack of ours."""
-    rows: dict[bytes, fmt.Row] = {}
+    rows: dict[bytes, bytes] = {}
     bases: dict[bytes, bytes] = {}
     body = bytearray()
     for stem in stems:
@@ -74,7 +74,7 @@ def _image(stems: Sequence[str], files: PackFiles, algorithm: str) -> Image | No
             for oid, data, base in entries:
                 if oid in rows:
                     continue
-                rows[oid] = fmt.Row(oid, fmt.HEADER_BYTES + len(body), zlib.crc32(data))
+                rows[oid] = fmt.row(oid, fmt.HEADER_BYTES + len(body), zlib.crc32(data))
                 body += data
                 if base is not None:
                     bases[oid] = base
@@ -112,7 +112,7 @@ def _entries(
     return found
 
 
-def _rooted(rows: dict[bytes, fmt.Row], bases: dict[bytes, bytes]) -> bool:
+def _rooted(rows: dict[bytes, bytes], bases: dict[bytes, bytes]) -> bool:
     """Whether every delta leads to a whole object, as it must where packs are mixed."""
     rooted: set[bytes] = set()
     for oid in rows:

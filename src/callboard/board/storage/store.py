@@ -64,6 +64,14 @@ def history_unavailable(revision: str) -> CallboardError:
 class LedgerStore(Protocol):
     """A sequence of lines with compare-and-append, and compare-and-replace (§§7.7, 7.10)."""
 
+    @property
+    def is_far(self) -> bool:
+        """Whether a look at the tip asks another machine.
+
+        Then a writer first tries upon the tip it knows, as the append tells whether that holds.
+        """
+        ...
+
     def revision(self) -> str | None:
         """A cheap look at the tip; None while the ledger is absent."""
         ...
@@ -85,7 +93,8 @@ class LedgerStore(Protocol):
 
         Creates the ledger when `base.revision` is None. `message` describes the write for
         people. After `Appended` the bytes survive a crash of the machine. Raises `CallboardError`
-        `ledger_invalid` for bad lines as for a bad ledger, and `append_base_invalid`.
+        `ledger_invalid` for bad lines as for a bad ledger, and `append_base_invalid`;
+        `outcome_unknown` where the lines may stand: look for them before anything else.
         """
         ...
 

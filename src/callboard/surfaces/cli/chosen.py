@@ -38,6 +38,8 @@ class Chosen:
 
     repo: str | None = None
     branch: str | None = None
+    remote: str | None = None
+    offline: bool = False
     json: bool = False
     answered: bool = False
     """Whether the one document of `--json` is on its way out."""
@@ -49,7 +51,7 @@ class Chosen:
 
     def pasteable(self, hint: str) -> str:
         """A hint whose commands act on the board of this call: with the options typed for it."""
-        typed = {"--repo": self.repo, "--branch": self.branch}
+        typed = {"--repo": self.repo, "--branch": self.branch, "--remote": self.remote}
         words = [f"{name} {shlex.quote(value)} " for name, value in typed.items() if value]
         if self.repo:
             place = f"git -C {shlex.quote(self.repo)} "
@@ -61,7 +63,15 @@ class Chosen:
         from callboard.board.board import Board
 
         branch = self.branch or os.environ.get("CALLBOARD_BRANCH") or None
-        return Board.open(self.folder, folders(), branch=branch)
+        remote = self.remote or os.environ.get("CALLBOARD_REMOTE") or None
+        return Board.open(
+            self.folder,
+            folders(),
+            branch=branch,
+            remote=remote,
+            environment=dict(os.environ),
+            offline=self.offline,
+        )
 
 
 def folders() -> Folders:
@@ -94,7 +104,11 @@ def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 
 def board_options(command: Command) -> Command:
-    """`--json`, `--repo`, `--branch`."""
+    """`--json`, `--repo`, `--branch`, `--remote`, `--offline`."""
+    offline = "Show what was last fetched of a board on a remote; write nothing."
+    command = _option("--offline", is_flag=True, help=offline)(command)
+    remote = "The remote that the board lives on, by its name."
+    command = _option("--remote", metavar="NAME", help=remote)(command)
     command = _option("--branch", metavar="NAME", help="The board's branch.")(command)
     command = _option("--repo", metavar="PATH", help="The repository (default: here).")(command)
     return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)

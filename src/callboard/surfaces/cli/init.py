@@ -18,6 +18,7 @@ from callboard.board.publishing.config import CONFIG_PATH, read_settings
 from callboard.board.publishing.recipe import recipe_path
 from callboard.board.storage.git import check_branch
 from callboard.board.storage.repository import Repository
+from callboard.board.storage.transport import check_remote_name
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options, folders
 from callboard.surfaces.cli.render import Block, Hint, emit
@@ -60,15 +61,18 @@ timeout_s = 600
 def init(context: click.Context) -> None:
     """Prepare this user and this repository; commit what it writes.
 
-    With --branch NAME the settings file that it writes names that branch.
+    With --branch NAME the settings file that it writes names that branch, with --remote NAME that
+    remote.
     """
     chosen = context.ensure_object(Chosen)
     if chosen.branch is not None:
         check_branch(chosen.branch)
+    if chosen.remote is not None:
+        check_remote_name(chosen.remote)
     with Repository.discover(chosen.folder) as repository:
         root = repository.work_tree
         principal, made = make_principal(folders().config)
-        written, kept = _write_starters(root, chosen.branch) if root is not None else ([], [])
+        written, kept = _write_starters(root, chosen) if root is not None else ([], [])
         uncommitted = [path for path in (*written, *kept) if not _in_head(repository, path)]
     document = {
         "principal": principal,
@@ -87,6 +91,8 @@ def init(context: click.Context) -> None:
             yield f"kept {path}"
         if chosen.branch and CONFIG_PATH in kept:
             yield f"the branch in it stays; for another one: branch = {_toml(chosen.branch)}"
+        if chosen.remote and CONFIG_PATH in kept:
+            yield f"its remote stays, too; for another one: remote = {_toml(chosen.remote)}"
         if root is None:
             yield "a bare repository has no files to write: commit recipes from a clone of it"
         elif uncommitted:
@@ -108,10 +114,12 @@ def _toml(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _write_starters(root: Path, branch: str | None) -> tuple[list[str], list[str]]:
+def _write_starters(root: Path, chosen: Chosen) -> tuple[list[str], list[str]]:
     written: list[str] = []
     kept: list[str] = []
-    board = "" if branch is None else f"\n[board]\nbranch = {_toml(branch)}\n"
+    named = {"branch": chosen.branch, "remote": chosen.remote}
+    lines = [f"{name} = {_toml(value)}\n" for name, value in named.items() if value is not None]
+    board = "\n[board]\n" + "".join(lines) if lines else ""
     read_settings((STARTER_CONFIG + board).encode("utf-8", "surrogateescape"))
     starters = {CONFIG_PATH: STARTER_CONFIG + board, recipe_path("default"): STARTER_WORKER}
     # All of them before the first one is written.

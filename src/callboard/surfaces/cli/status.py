@@ -48,7 +48,7 @@ _AHEAD_MS = 5_000
 def status(context: click.Context, limit: int) -> None:
     """Show the board: columns, shares due and got, who is next, what is stuck."""
     board = board_of(context)
-    document = {**overview(board.view(), limit=limit), "branch": board.site.branch}
+    document = {**overview(board.view(), limit=limit), **board.site.place()}
     for one in document["columns"]["running"]["works"]:
         mark_if_lost(board, one)
     emit(context, document, lambda: _text(document, board.next_step))
@@ -77,7 +77,17 @@ def _text(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Bl
     yield from _shares(document)
     yield from _next(document)
     yield ""
-    yield faint(f"{document['repository']}, branch {document['branch']}, {stamp_text(document)}")
+    yield faint(f"{document['repository']}, {_place(document)}, {stamp_text(document)}")
+
+
+def _place(document: dict[str, Any]) -> str:
+    """Where the board is, and of a snapshot how old that is."""
+    place = f"branch {document['branch']}"
+    if "remote" in document:
+        place += f" of the remote {document['remote']}"
+    if document["provenance"] == "snapshot":
+        place += f" as fetched {clock(document.get('fetched_at_ms'), document['evaluated_at_ms'])}"
+    return place
 
 
 def _ahead(document: dict[str, Any]) -> Iterator[Block]:

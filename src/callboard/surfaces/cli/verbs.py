@@ -25,7 +25,11 @@ VERBS = {
         "Record that credentials of the same scope were replaced.",
     ),
     "policy": ("policy", "policy", "Show, compare, check or install the policy."),
-    "ledger": ("ledger", "ledger", "Read the ledger: log, verify, replay, plan, canonical."),
+    "ledger": (
+        "ledger",
+        "ledger",
+        "The ledger itself: log, verify, replay, plan, checkpoint, schema.",
+    ),
     "worker": ("worker", "worker", "Inside a run: assignment, finish, outputs."),
     "whoami": ("whoami", "whoami", "Say who you are on the board, and where it is."),
 }

@@ -36,7 +36,8 @@ def whoami(context: click.Context) -> None:
         yield f"repository  {document['repository'] or 'none here'}"
         if document["branch"]:
             state = "" if document["tip"] else "  (no history yet)"
-            yield f"board       branch {document['branch']}{state}"
+            remote = f" of the remote {document['remote']}" if document["remote"] else ""
+            yield f"board       branch {document['branch']}{remote}{state}"
         yield f"config      {document['config_folder']}"
         yield f"state       {document['state_folder']}"
 
@@ -49,10 +50,11 @@ def _board(chosen: Chosen) -> dict[str, object]:
     except CallboardError as error:
         if error.code != "repository_missing":
             raise
-        return {"repository": None, "branch": None, "tip": None}
+        return {"repository": None, "branch": None, "remote": None, "tip": None}
     with board:
         return {
             "repository": board.site.name,
             "branch": board.site.branch,
+            "remote": board.site.place().get("remote"),
             "tip": board.history().projection.tip,
         }

@@ -1,0 +1,132 @@
+"""One run of a program that may talk to a network: bounded in time and words, ended as a group.
+
+It decides nothing about what the program is for. Output goes to files, not to pipes, so that a
+helper which stays behind (a shared connection, a cache of credentials) keeps nobody waiting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypedDict
+
+GRACE_S = 2.0
+_REAP_S = 5.0
+_SAID_BYTES = 1_000
+
+
+class _Apart(TypedDict, total=False):
+    """Words of `Popen`."""
+
+    process_group: int
+    start_new_session: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a call ended: its exit status, None where its time was up; what it answered and said.
+
+    `said` is the end of its standard error, for people alone.
+    """
+
+    status: int | None
+    output: bytes
+    said: str
+
+
+def run_child(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    limit_bytes: int,
+) -> Ended:
+    """Run `command` with stdin closed, in a group of its own, for `timeout_s` at most.
+
+    It has no terminal to ask anything at: where this process has one, the group is a session. When
+    its time is up, or whoever waits is interrupted, the whole group is told to end, and killed
+    after a grace of `GRACE_S`. At most `limit_bytes` of its answer are read. Raises `OSError` where
+    it cannot be started.
+    """
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=said,
+            **_apart(),
+        )
+        status: int | None = None
+        try:
+            if _ends_within(process, timeout_s):
+                status = process.wait()
+        finally:
+            if status is None:
+                _end_group(process)
+        tail = _tail(said).decode("utf-8", "replace").strip()
+        return Ended(status, os.pread(output.fileno(), limit_bytes, 0), tail)
+
+
+def _apart() -> _Apart:
+    """How the child is kept from our group, and from our terminal if there is one.
+
+    A session of its own is only made where it is needed: the kernel schedules each one apart, and
+    on a busy machine that makes a short call wait half as long again.
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return {"process_group": 0}
+    return {"start_new_session": True}
+
+
+def _ends_within(process: subprocess.Popen[bytes], wait_s: float) -> bool:
+    """Whether the process ends in time; it is left unreaped, so its number stays its own."""
+    if sys.platform == "linux" and hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(process.pid)
+            try:
+                watch = select.poll()
+                watch.register(descriptor, select.POLLIN)
+                return bool(watch.poll(max(0.0, wait_s) * 1000))
+            finally:
+                os.close(descriptor)
+    try:
+        process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """TERM, grace, KILL for the whole group; one that was stopped is woken to hear the first."""
+    if process.returncode is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGCONT):
+        _send(process, number)
+    _ends_within(process, GRACE_S)
+    _send(process, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_REAP_S)
+
+
+def _send(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+
+
+def _tail(stream: IO[bytes]) -> bytes:
+    size = os.fstat(stream.fileno()).st_size
+    return os.pread(stream.fileno(), _SAID_BYTES, max(0, size - _SAID_BYTES))

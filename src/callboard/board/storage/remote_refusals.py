@@ -1,0 +1,179 @@
+"""What is refused about a board on a remote, and how it is said.
+
+A remote is only ever called by its name: its address may hold a secret. What git said is kept in
+the details, for people, with the user names and passwords of addresses taken out.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from callboard.errors import CallboardError
+
+OUTAGES = frozenset({"remote_unreachable", "remote_timeout"})
+"""Codes of a remote that could not be asked; nothing is known, and later it may be reached."""
+
+UNPUBLISHED = OUTAGES | {"contention", "outcome_unknown", "push_refused"}
+"""Codes with which a write ends that was not judged: it may be tried again as it is."""
+
+_USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+def remote_invalid(name: str) -> CallboardError:
+    """The refusal of something that is not the plain name of a remote."""
+    return CallboardError(
+        "remote_invalid",
+        f"{_plain(name)!r} is not the plain name of a remote",
+        "name a remote that `git remote` lists, such as origin; an address gets a name with "
+        "`git remote add NAME ADDRESS`",
+        {"remote": _plain(name)},
+    )
+
+
+def remote_unknown(name: str, git_dir: str) -> CallboardError:
+    """The refusal of a remote that the repository does not have."""
+    return CallboardError(
+        "remote_unknown",
+        f"the repository {_plain(git_dir)!r} has no remote called {name!r}, where the board is "
+        "said to live",
+        f"git remote add {name} ADDRESS, or correct `remote` under [board] in the settings",
+        {"remote": name},
+    )
+
+
+def remote_unreachable(name: str, status: int, said: str) -> CallboardError:
+    """The refusal of whatever needs a remote that does not answer."""
+    return CallboardError(
+        "remote_unreachable",
+        f"the remote {name!r}, where the board lives, cannot be read (git ended with {status})",
+        f"check the network and your access: git ls-remote {name}; callboard --offline shows what "
+        "was fetched last",
+        {"remote": name, "status": status, "said": without_secrets(said)},
+    )
+
+
+def remote_timeout(name: str, what: str, timeout_s: float) -> CallboardError:
+    """The same for a remote that was too slow; nothing was written."""
+    return CallboardError(
+        "remote_timeout",
+        f"the remote {name!r} was {what} for {timeout_s:g} s, and the call was stopped",
+        "try again; a slow remote needs a longer remote_timeout_seconds under [board]",
+        {"remote": name, "timeout_s": timeout_s},
+    )
+
+
+def cannot_run(name: str, command: str, error: OSError) -> CallboardError:
+    """The refusal where this machine cannot start git."""
+    return CallboardError(
+        "remote_unreachable",
+        f"git {command} for the remote {name!r} cannot be started: {error.strerror}",
+        "check that the repository's folder is still there, and the machine's limits",
+        {"remote": name, "errno": error.errno},
+    )
+
+
+def fetch_failed(name: str, ref: str) -> CallboardError:
+    """The refusal of a remote that answers and does not hand over what it has."""
+    return CallboardError(
+        "fetch_failed",
+        f"{ref!r} is on the remote {name!r} and could not be fetched",
+        f"see what git says: git fetch {name} {shlex.quote(ref)}",
+        {"remote": name, "ref": ref},
+    )
+
+
+def push_refused(
+    name: str, ref: str, status: int | None, said: str, *, shallow: bool
+) -> CallboardError:
+    """The refusal of a push by a remote whose ref stands where it was expected.
+
+    `shallow` tells that this clone has a cut history, which some remotes do not take from.
+    """
+    cut = f"; where it takes nothing from a shallow clone: git fetch --unshallow {name}"
+    return CallboardError(
+        "push_refused",
+        f"the remote {name!r} does not let this user write {ref!r}; nothing was written",
+        "ask who runs it for the right to push there: a protected branch, a hook or a missing "
+        f"permission stands against it{cut if shallow else ''}",
+        {
+            "remote": name,
+            "ref": ref,
+            "status": status,
+            "shallow": shallow,
+            "said": without_secrets(said),
+        },
+    )
+
+
+def shallow_refused(name: str, commit: str, said: str) -> CallboardError:
+    """The refusal of commits whose history this clone has cut, by a remote that lacks it too."""
+    return CallboardError(
+        "shallow_refused",
+        f"the remote {name!r} does not take the commit {commit} from this clone, whose history is "
+        "cut short",
+        f"git fetch --unshallow {name}",
+        {"remote": name, "commit": commit, "said": without_secrets(said)},
+    )
+
+
+def push_unknown(name: str, ref: str, why: str) -> CallboardError:
+    """What is said where nobody can tell whether a push arrived."""
+    return CallboardError(
+        "outcome_unknown",
+        f"it is not known whether the remote {name!r} took the write to {ref!r}: {why}",
+        "repeat the command with the same --request-id; it is found if it stands",
+        {"remote": name, "ref": ref},
+    )
+
+
+def ref_taken(name: str, ref: str, found: str, expected: str) -> CallboardError:
+    """The refusal of a ref on the remote that holds something else than it should."""
+    return CallboardError(
+        "remote_ref_conflict",
+        f"the ref {ref!r} on the remote {name!r} holds {found}, not {expected}",
+        "what stands is never moved; look at who made it, then remove it there",
+        {"remote": name, "ref": ref, "found": found, "expected": expected},
+    )
+
+
+def board_offline(name: str) -> CallboardError:
+    """The refusal of a write with `--offline`."""
+    return CallboardError(
+        "board_offline",
+        f"nothing can be written to the board on the remote {name!r} with --offline",
+        "leave out --offline",
+        {"remote": name},
+    )
+
+
+def nothing_fetched(name: str, branch: str) -> CallboardError:
+    """The refusal of an offline look at a board that this clone has never seen."""
+    return CallboardError(
+        "queue_not_fetched",
+        f"nothing of the board {branch!r} on the remote {name!r} was ever read here",
+        "callboard status, once, without --offline",
+        {"remote": name, "branch": branch},
+    )
+
+
+def queue_not_fetched(name: str, branch: str) -> CallboardError:
+    """The refusal of a clone whose board is on a remote that the settings do not name."""
+    quoted = shlex.quote(branch)
+    return CallboardError(
+        "queue_not_fetched",
+        f"this clone has no branch {branch!r}, and its remote {name!r} has one",
+        f'to work on that board, set remote = "{name}" under [board] in .callboard/config.toml '
+        f"and commit, or try: callboard --remote {name} status; for a copy: git fetch {name} "
+        f"{quoted}:{quoted}",
+        {"remote": name, "branch": branch},
+    )
+
+
+def without_secrets(said: str) -> str:
+    """What git said, without what stands before the host in an address."""
+    return _USERINFO.sub("", said)
+
+
+def _plain(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")[:200]

@@ -1,0 +1,73 @@
+"""One bounded call of a program: no terminal, and no wait for what stays behind."""
+
+from __future__ import annotations
+
+import os
+import pty
+import sys
+from pathlib import Path
+
+import pytest
+
+from callboard.board.storage.git_child import Ended, run_child
+from tests.ambient import ROOT
+
+
+def run(*command: str, timeout_s: float = 30.0, limit_bytes: int = 1000) -> Ended:
+    return run_child(
+        command,
+        cwd=Path("/"),
+        environment=os.environ,
+        timeout_s=timeout_s,
+        limit_bytes=limit_bytes,
+    )
+
+
+def test_it_tells_how_it_ended_and_what_was_said() -> None:
+    ended = run("sh", "-c", "echo answer; echo words >&2; exit 3")
+    assert ended == Ended(3, b"answer\n", "words")
+
+
+def test_an_answer_is_bounded_and_only_the_last_words_are_kept() -> None:
+    ended = run("sh", "-c", "seq 100000; seq 100000 >&2", limit_bytes=10)
+    assert ended.output == b"1\n2\n3\n4\n5\n"
+    assert len(ended.said) <= 1000
+    assert ended.said.endswith("99999\n100000")
+
+
+def test_there_is_nothing_to_read_from() -> None:
+    assert run("cat").output == b""
+
+
+def test_what_stays_behind_keeps_nobody_waiting() -> None:
+    ended = run("sh", "-c", "sleep 600 & echo $!", timeout_s=20.0)
+    assert ended.status == 0
+    os.kill(int(ended.output), 9)
+
+
+def test_a_program_that_is_not_there() -> None:
+    with pytest.raises(OSError, match="nowhere"):
+        run("/nowhere")
+
+
+def test_a_child_cannot_ask_at_our_terminal() -> None:
+    script = (
+        "from tests.board.storage.test_git_child import run\n"
+        "open('/dev/tty').close()\n"
+        "ended = run('sh', '-c', 'exec 3< /dev/tty')\n"
+        "print('status', ended.status != 0)\n"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+        os.execve(sys.executable, [sys.executable, "-c", script], environment)
+    said = b""
+    with os.fdopen(terminal, "rb", buffering=0) as stream:
+        try:
+            while data := stream.read(1000):
+                said += data
+        except OSError:
+            # The terminal is gone with its last process.
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, said
+    assert b"status True" in said
