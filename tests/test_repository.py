@@ -84,7 +84,7 @@ def test_no_module_is_too_long() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST_MODULE_LINES} == {}
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "dev", "runtime"])
+@pytest.mark.parametrize("name", ["bootstrap", "dev", "fuzz", "runtime"])
 def test_every_locked_requirement_is_pinned_by_hash_and_names_no_address(name: str) -> None:
     text = (ROOT / "requirements" / f"{name}.txt").read_text()
     requirements = re.sub(r"\\\n", " ", text).splitlines()

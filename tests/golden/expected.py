@@ -16,6 +16,7 @@ from typing import Any
 from callboard import canonical
 from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
+from callboard.board.protocol.envelope import read_line
 from callboard.errors import CallboardError
 
 FOLDER = Path(__file__).resolve().parent
@@ -43,14 +44,14 @@ def outcome(data: bytes) -> dict[str, Any]:
             "byte": details["byte"],
             "states": states(rows, int(str(details["line"])) - 1),
         }
+    # What stands twice is one commit; what a checkpoint stands for is not in the file.
+    commits = {read.plain: read.commit for read in (read_line(row[:-1]) for row in rows)}
     kinds = Counter(
-        str(one.__struct_config__.tag)
-        for ordinal in range(len(history.spans))
-        for one in history.commit(ordinal).operations
+        str(one.__struct_config__.tag) for commit in commits.values() for one in commit.operations
     )
     return {
         "outcome": "valid",
-        "commits": len(history.spans),
+        "commits": len(commits),
         "kinds": dict(sorted(kinds.items())),
         "states": [*states(rows, len(rows) - 1), [len(rows), digest(history)]],
     }

@@ -18,6 +18,7 @@ from tests.board import building as make
 from tests.board.boards import Board
 from tests.board.building import ADMINISTRATOR, DISPATCHER, REPOSITORY, line_of, work
 from tests.board.github_board import github_board, on_github
+from tests.board.ledger.checkpoints import Chain
 from tests.model.canon import canonical, commit_identity
 from tests.model.history import random_history
 from tests.model.writing import reseal
@@ -284,6 +285,21 @@ def issues() -> bytes:
     return board.data
 
 
+STORIES["checkpoint-full"] = told(12, 24)
+
+
+@story("checkpoint")
+def checkpoint() -> bytes:
+    """The full story with two checkpoints in the place of its first commits."""
+    commits = random_history(12, 24)
+    chain = Chain(commits[:12])
+    chain.compact()
+    chain.extend(commits[12:18])
+    chain.compact()
+    chain.extend(commits[18:])
+    return chain.data
+
+
 # --- refused ones -------------------------------------------------------------------------------
 
 Rows = list[bytes]
@@ -449,6 +465,14 @@ def _(rows: Rows) -> Rows:
     commit = json.loads(rows[0])
     del commit["operations"][0]
     return [canonical(reseal(commit)) + b"\n"]
+
+
+@spoiled("lying-checkpoint")
+def _(rows: Rows) -> Rows:
+    """A checkpoint with one digit of its state changed, its own digest left as it was."""
+    chain = Chain([json.loads(row) for row in rows])
+    line = chain.compact()
+    return [line.replace(b'"attempts":1', b'"attempts":0', 1)]
 
 
 @spoiled("early-retry")

@@ -8,22 +8,33 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from msgspec import UNSET, UnsetType
 
 from callboard import canonical
 from callboard.board.outputs.messages import FinishMessage
+from callboard.board.projection.snapshot import RequestRecord, StateRecord
 from callboard.board.protocol.commit import Assignment, QueueCommit
 from callboard.board.protocol.schema import schema_of
 from callboard.board.publishing.plan import Plan
 from callboard.surfaces.cli.chosen import board_options
 from callboard.surfaces.cli.render import write_bytes
 
+
+class CheckpointState(StateRecord, frozen=True, kw_only=True):
+    """A checkpoint's state, or that of `ledger replay --json`; one of the last two stands."""
+
+    requests: list[RequestRecord] | UnsetType = UNSET
+    requests_compressed: str | UnsetType = UNSET
+
+
 KINDS: dict[str, Any] = {
     "commit": QueueCommit,
     "assignment": Assignment,
     "finish": FinishMessage,
     "plan": Plan,
+    "state": CheckpointState,
 }
-"""What can be asked for by name: a ledger line, and the documents around one."""
+"""What can be asked for by name: a ledger line, and the documents around it."""
 
 
 @click.command("schema", short_help="Print the JSON Schemas of the records.")
@@ -32,7 +43,7 @@ KINDS: dict[str, Any] = {
 )
 @board_options
 def schema(kind: str | None) -> None:
-    """Print the JSON Schemas (draft 2020-12) of a ledger line, an assignment, a finish and a plan.
+    """Print the JSON Schemas (draft 2020-12) of a ledger line and the documents around it.
 
     One document, always the same for one version. Its $comment says what a schema cannot tell.
     """
