@@ -76,6 +76,18 @@ SILENCES = [
         "the engine takes a delivery also from the host or the publisher, github_api anywhere",
     ),
     Silence(
+        r"Evidence\.kind",
+        "accepted",
+        "evidence_invalid",
+        "a DeliveryFailure may rest on evidence of another kind that shows the run's end as well",
+    ),
+    Silence(
+        r"Work\.priority",
+        "replacement_invalid",
+        "accepted",
+        "a remedy in a better class than what it replaces is refused by the engine",
+    ),
+    Silence(
         r"(QueueCommit|OperationsParameters)\.operations(\[\])?|QueueCommit\.request",
         "accepted",
         "operations_not_allowed",
