@@ -336,3 +336,17 @@ def test_an_older_plan_changes_nothing_of_what_stands_and_says_so(person: Person
     again = person.ask("submit", "-", stdin=plan("a", "b"))
     assert again["status"] == "already_submitted"
     assert all(node["stood_before"] for node in again["nodes"])
+
+
+def test_a_plan_posted_again_means_what_it_meant_under_an_older_policy(person: Person) -> None:
+    first = person.submit(plan("a"), "--request-id", "r")
+    person.done("cancel", "a", "--reason", "not_needed")
+    commit(person, other=RECIPE)
+    config = '[work_queue.pools.one]\nworkers = ["other"]\n[work_queue.pools.two]\n'
+    person.configure(config)
+    person.done("policy", "install", "--from-config")
+    again = person.submit(plan("a"), "--request-id", "r")
+    assert (again["replayed"], again["commit_id"]) == (True, first["commit_id"])
+    assert person.submit(plan("a"))["status"] == "already_submitted"
+    error = person.call("submit", "-", "--json", stdin=plan("b")).error
+    assert error["code"] == "plan_invalid"

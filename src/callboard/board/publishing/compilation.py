@@ -7,7 +7,8 @@ genesis the proposed one, and all faults against it are reported at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
@@ -28,7 +29,9 @@ def compile_plan(
     """The plan's Work under `policy`, in plan order.
 
     `standing` answers the admitted Work of an id. A node that already stands keeps its stored
-    `enqueued`, so that posting it again is the same request; predecessors may stand there too.
+    `enqueued` and, where the plan does not say otherwise, the pool, profile and key it got from the
+    policy of its day, so that posting it again is the same request; predecessors may stand there
+    too.
     """
     compiler = _Compiler(plan, policy, standing, enqueued)
     works: list[Work | None] = []
@@ -41,6 +44,14 @@ def compile_plan(
             "plan_invalid", "plan", compiler.faults, "correct the plan; nothing was written"
         )
     return [work for work in works if work is not None]
+
+
+class _Route(NamedTuple):
+    """What a policy says of where a Work runs."""
+
+    pool: str
+    profile: str
+    trust_domain: str
 
 
 class _Compiler:
@@ -59,7 +70,6 @@ class _Compiler:
         self._standing = standing
         self._enqueued = enqueued
         self._keys = {node.key: None for node in plan.nodes if isinstance(node.key, str)}
-        self._pool_name = self._pool()
 
     def work(self, index: int, node: Node) -> Work | None:
         """The node's Work; None where the policy has no pool or profile for it."""
@@ -67,22 +77,21 @@ class _Compiler:
         payload = self._payload(node)
         graph_id, node_key = self._identity(node, payload)
         depends_on = self._predecessors(node, graph_id, place)
-        profile_name = self._profile(node, place)
-        fairness_key = self._fairness_key(node, place)
-        if self._pool_name is None or profile_name is None:
-            return None
-        profile = self._policy.pools[self._pool_name].profiles[profile_name]
         work_id = identities.work_id(graph_id, node_key)
         known = self._standing(work_id)
+        route = self._route(node, place, known)
+        fairness_key = self._fairness_key(node, place, known)
+        if route is None:
+            return None
         return Work(
             work_id=work_id,
             graph_id=graph_id,
             node_key=node_key,
-            pool=self._pool_name,
+            pool=route.pool,
             priority=_first(node.priority, self._plan.defaults.priority, DEFAULT_PRIORITY),
             fairness_key=fairness_key,
-            worker_profile=profile_name,
-            batch_trust_domain=profile.trust_domain,
+            worker_profile=route.profile,
+            batch_trust_domain=route.trust_domain,
             payload=payload,
             depends_on=depends_on,
             enqueued=self._enqueued if known is None else known.enqueued,
@@ -101,7 +110,8 @@ class _Compiler:
             return self._plan.graph, node.key
         return identities.root_graph_id(payload), identities.ROOT_NODE_KEY
 
-    def _pool(self) -> str | None:
+    @cached_property
+    def _pool_name(self) -> str | None:
         pools = self._policy.pools
         asked = self._plan.defaults.pool
         if isinstance(asked, str):
@@ -113,6 +123,21 @@ class _Compiler:
         if name is None:
             self._fault("/defaults/pool", "is missing; pools: " + ", ".join(sorted(pools)))
         return name
+
+    def _route(self, node: Node, place: str, known: Work | None) -> _Route | None:
+        """Where the node runs; of one that stands, where it was to run then, if that is meant."""
+        asked = self._plan.defaults.profile if node.profile is UNSET else node.profile
+        if (
+            known is not None
+            and self._plan.defaults.pool in (UNSET, known.pool)
+            and asked in (UNSET, known.worker_profile)
+        ):
+            return _Route(known.pool, known.worker_profile, known.batch_trust_domain)
+        profile_name = self._profile(node, place)
+        if self._pool_name is None or profile_name is None:
+            return None
+        profile = self._policy.pools[self._pool_name].profiles[profile_name]
+        return _Route(self._pool_name, profile_name, profile.trust_domain)
 
     def _profile(self, node: Node, place: str) -> str | None:
         if self._pool_name is None:
@@ -128,15 +153,18 @@ class _Compiler:
         )
         return None
 
-    def _fairness_key(self, node: Node, place: str) -> str:
-        """The key asked for. Where nobody is enrolled, it must be one that the policy lists."""
+    def _fairness_key(self, node: Node, place: str, known: Work | None) -> str:
+        """The key asked for. Where nobody is enrolled, it must be one that the policy lists, or
+        listed when the node was posted."""
         asked: str = _first(node.fairness_key, self._plan.defaults.fairness_key, "")
+        if known is not None and known.fairness_key == asked:
+            return asked
         if self._policy.is_aw and asked not in self._policy.accounting_weights:
-            known = sorted(self._policy.accounting_weights)
+            listed = sorted(self._policy.accounting_weights)
             self._fault(
                 f"{place}/fairness_key",
-                f"no fairness key {show(asked)}{near(asked, known)}; there are "
-                + ", ".join(show(key) for key in known[:20]),
+                f"no fairness key {show(asked)}{near(asked, listed)}; there are "
+                + ", ".join(show(key) for key in listed[:20]),
             )
         return asked
 
