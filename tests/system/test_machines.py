@@ -336,9 +336,13 @@ def test_a_machine_without_the_workers_does_not_take_turns(machines: Machines) -
     git("reflog", "expire", "--all", "--expire=now", cwd=machines.hub)
     git("gc", "-q", "--prune=now", cwd=machines.hub)
     late = machines.add("late")
-    answer = late.callboard("--json", "run", "--until-idle")
+    summary = json.loads(late.callboard("--json", "run", "--until-idle").stdout)
+    assert [(each["name"], each["reason"]) for each in summary["left"]] == [
+        ("a", "worker_unavailable_here")
+    ]
+    answer = late.callboard("--json", "dispatch")
     assert answer.returncode == 1
-    error = json.loads(answer.stdout.splitlines()[-1])["error"]
+    error = json.loads(answer.stdout)["error"]
     assert error["code"] == "worker_unavailable"
     assert "git push origin BRANCH" in error["hint"]
     assert not [each for each in one.operations() if isinstance(each, ops.Claim)]

@@ -50,8 +50,9 @@ from callboard.clock import Clock
 from callboard.errors import CallboardError
 
 if TYPE_CHECKING:
+    from callboard.board.execution.dispatching import DispatchAnswer
     from callboard.board.execution.run_events import RunEvent
-    from callboard.board.execution.runner import DispatchAnswer, RunSummary
+    from callboard.board.execution.runner import RunSummary
 
 __all__ = ["Accepted", "Board", "Folders", "Nothing", "Pause", "new_request_id"]
 
@@ -282,9 +283,9 @@ class Board(Administration):
         Raises what granting and launching refuse; a grant whose launch failed stands, and the
         next `run` goes on with it.
         """
-        from callboard.board.execution import runner
+        from callboard.board.execution import dispatching
 
-        return runner.dispatch(self.site, environment, self._next(request_id, asked))
+        return dispatching.dispatch(self.site, environment, self._next(request_id, asked))
 
     def batch(
         self,

@@ -34,6 +34,7 @@ class Carriage:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._asked: dict[str, str | None] = {}
 
     @cached_property
     def _refs(self) -> RemoteRefs | None:
@@ -117,28 +118,35 @@ class Carriage:
             return repository.holds(commit)
         return self._refs.bring_commit(commit, _PINS + commit)
 
-    def check_pool(self, pool: str) -> None:
-        """Refuse with `worker_unavailable` to grant from a pool whose workers cannot run here."""
+    def lacking(self, pool: str) -> dict[str, str]:
+        """The pool's workers with ready Work that cannot run here: name -> the commit it needs.
+
+        A commit that could not be had is asked for again once the board has moved on.
+        """
         if self._site.remote is None:
-            return
-        routes = self._site.publisher.refresh().projection.pool_state(pool).routes
-        revisions = [
-            (name, revision.profile)
-            for name, route in sorted(routes.items())
-            for _ref, revision in sorted(route.revisions.items())
-            if revision.available
-        ]
-        for name, profile in revisions:
-            if not self.bring_commit(profile.ref):
-                remote = self._site.remote.name
-                raise CallboardError(
-                    "worker_unavailable",
-                    f"worker {name!r} is pinned at commit {profile.ref[:12]}, which is neither "
-                    f"here nor on a branch of the remote {remote!r}",
-                    f"git fetch {remote}; where that does not bring it, on the machine that has "
-                    f"it: git push {remote} BRANCH",
-                    {"pool": pool, "profile": name, "ref": profile.ref, "remote": remote},
-                )
+            return {}
+        projection = self._site.publisher.known().projection
+        state = projection.pool_state(pool)
+        found: dict[str, str] = {}
+        for lane in state.frontier.open_lanes():
+            ref = lane.profile_on(state.routes[lane.profile]).ref
+            if self._asked.get(ref) != projection.tip and self.bring_commit(ref):
+                continue
+            self._asked[ref] = projection.tip
+            found[lane.profile] = ref
+        return found
+
+    def unavailable(self, pool: str, name: str, ref: str) -> CallboardError:
+        """The refusal to grant what only a worker could take whose commit is not here."""
+        remote = "origin" if self._site.remote is None else self._site.remote.name
+        return CallboardError(
+            "worker_unavailable",
+            f"worker {name!r} is pinned at commit {ref[:12]}, which is neither here nor on a "
+            f"branch of the remote {remote!r}",
+            f"git fetch {remote}; where that does not bring it, on the machine that has it: "
+            f"git push {remote} BRANCH",
+            {"pool": pool, "profile": name, "ref": ref, "remote": remote},
+        )
 
     def check_pushed(self, commit: str) -> None:
         """Refuse with `commit_unpushed` to pin a commit that other machines could not fetch."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
-from callboard.board.execution.dispatcher import Dispatcher, Launch
+from callboard.board.execution.dispatcher import Dispatcher
+from callboard.board.execution.dispatching import POLL_S, granted
 from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
 from callboard.board.execution.run_events import RunEvent, events_between, waiting
 from callboard.board.execution.site import Site
@@ -30,7 +31,6 @@ from callboard.board.reading.view import View
 from callboard.board.storage.remote_refusals import OUTAGES
 from callboard.errors import CallboardError
 
-POLL_S = 0.05
 IDLE_POLL_S = 0.25
 FAR_POLL_S = 1.0
 MAX_CLAIMS = 256
@@ -62,58 +62,6 @@ class RunSummary:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchAnswer:
-    """A grant, or why there was none, and the launches that followed."""
-
-    outcome: Accepted | Nothing
-    launches: list[Launch]
-
-
-def dispatch(
-    site: Site,
-    environment: Mapping[str, str],
-    intent: DispatchNext,
-    *,
-    bind_wait_s: float = 10.0,
-) -> DispatchAnswer:
-    """Grant the next fair batch and launch its groups; waits a little until their runs are bound.
-
-    A repeated request id grants nothing new: groups of it that were never started are.
-    """
-    Carriage(site).check_pool(intent.parameters.pool)
-    dispatcher = Dispatcher(site, environment)
-    outcome = site.publisher.publish(intent)
-    if isinstance(outcome, Nothing):
-        return DispatchAnswer(outcome, [])
-    groups = _granted(site.publisher.refresh().projection, outcome)
-    launches = [dispatcher.launch(dispatch_id) for dispatch_id in groups]
-    _await_binding(site, launches, bind_wait_s)
-    return DispatchAnswer(outcome, launches)
-
-
-def _await_binding(site: Site, launches: list[Launch], wait_s: float) -> None:
-    waiting = {one.dispatch_id for one in launches if one.status == "launched"}
-    pause = threading.Event()
-    seen = None
-    for _look in range(int(wait_s / POLL_S)):
-        # Supervisors work in this very clone, so that a remote need not be asked for their news.
-        glimpse = site.store.glimpse()
-        if glimpse != seen or glimpse is None:
-            seen = glimpse
-            dispatches = site.publisher.refresh().projection.dispatches
-            waiting = {one for one in waiting if dispatches[one].run is None}
-        if not waiting:
-            return
-        pause.wait(POLL_S)
-
-
-def _granted(projection: Projection, outcome: Accepted) -> list[str]:
-    """The groups that a grant made, in its order."""
-    claims = projection.claims
-    return list(dict.fromkeys(claims[one].claim.dispatch_id for one in outcome.request.claims))
-
-
 class Runner:
     """One `run`: at most `workers` runs of this process at a time."""
 
@@ -141,6 +89,7 @@ class Runner:
         self._new_request_id = new_request_id
         self._on_event = on_event
         self._findings = Findings()
+        self._lacking: dict[str, dict[str, str]] = {}
         self._summary = RunSummary()
         self._announced: tuple[str, int] | None = None
         self._waits_at: str | None = None
@@ -165,7 +114,7 @@ class Runner:
                 break
             self._wait(stop)
         self._report()
-        self._summary.left = _left(self._site, self._findings)
+        self._summary.left = _left(self._site, self._findings, self._lacking)
         self._summary.duration_ms = max(0, self._site.clock.now_ms() - began_ms)
         return self._summary
 
@@ -189,16 +138,15 @@ class Runner:
         free = self._workers - self._busy()
         if free <= 0:
             return
-        launchable = self._launchable(pool)
-        if launchable == []:
-            return
-        self._carriage.check_pool(pool)
         try:
             self._follow(self._site.actor("dispatcher"))
+            launchable = self._launchable(pool)
+            if launchable == []:
+                return
             outcome = self._grant(pool, launchable, free)
             if isinstance(outcome, Nothing):
                 return
-            for dispatch_id in _granted(self._projection, outcome):
+            for dispatch_id in granted(self._projection, outcome):
                 self._dispatcher.launch(dispatch_id)
         except CallboardError as error:
             # Neither hinders other pools, or the end of what runs.
@@ -227,10 +175,12 @@ class Runner:
             claims, runs = (claims, runs // 2) if runs > 1 else (1, 1)
 
     def _launchable(self, pool: str) -> list[str] | None:
-        """The pool's workers that this process may launch; None for all of them."""
-        if self._only is None:
+        """The pool's workers that this process may and can launch; None for all of them."""
+        lacking = self._lacking[pool] = self._carriage.lacking(pool)
+        if self._only is None and not lacking:
             return None
-        return sorted(self._projection.pool_state(pool).routes.keys() & set(self._only))
+        names = self._projection.pool_state(pool).routes.keys() - lacking.keys()
+        return sorted(names if self._only is None else names & set(self._only))
 
     def _compact(self) -> None:
         """Replace a log that has grown large by a checkpoint, where that is worth it."""
@@ -342,8 +292,13 @@ class Runner:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
 
 
-def _left(site: Site, findings: Findings) -> list[dict[str, object]]:
-    """Unsettled Work that this process cannot move on, with column and reason; at most 100."""
+def _left(
+    site: Site, findings: Findings, lacking: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, object]]:
+    """Unsettled Work that this process cannot move on, with column and reason; at most 100.
+
+    `lacking` says for each pool which workers cannot run here.
+    """
     history = site.publisher.refresh()
     projection = history.projection
     columns = Columns(View(history, site.publisher.decision_time(projection)))
@@ -355,6 +310,8 @@ def _left(site: Site, findings: Findings) -> list[dict[str, object]]:
             continue
         placed = columns.place(state)
         reason: str | None = placed.reason
+        if placed.column == "ready" and state.lane.profile in lacking.get(state.work.pool, ()):
+            reason = "worker_unavailable_here"
         if state.claim_id is not None:
             word = findings.dispatches.get(projection.claims[state.claim_id].claim.dispatch_id)
             reason = word if word in OUT_OF_REACH else None

@@ -76,6 +76,16 @@ class Frontier:
                 else:
                     self._let_out(state)
 
+    def open_lanes(self) -> list[Lane]:
+        """The lanes that ready Work competes in now, sorted."""
+        found = (
+            lane
+            for lanes in self._lanes.values()
+            for lane, members in lanes.items()
+            if members.is_open
+        )
+        return sorted(found)
+
     def _let_in(self, state: WorkState) -> None:
         """Gated Work is kept apart, as its gates depend on the time."""
         if state.gates:

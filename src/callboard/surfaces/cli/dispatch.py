@@ -36,8 +36,9 @@ from callboard.surfaces.cli.watch import Watch, watching
 from callboard.surfaces.cli.words import reason_text, stop_text
 
 if TYPE_CHECKING:
+    from callboard.board.execution.dispatching import DispatchAnswer
     from callboard.board.execution.run_events import RunEvent
-    from callboard.board.execution.runner import DispatchAnswer, RunSummary
+    from callboard.board.execution.runner import RunSummary
 
 DEFAULT_WORKERS = 4
 MAX_STUCK = 100

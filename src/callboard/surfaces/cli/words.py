@@ -16,6 +16,7 @@ _REASONS = {
     "grants_paused": "grants are paused",
     "external_unavailable": "what it waits for elsewhere cannot be read",
     "worker_unavailable": "its worker cannot be had",
+    "worker_unavailable_here": "its worker's commit is neither here nor on the remote",
     "worker_incompatible": "its worker has another contract now",
     "external_wait": "waits for an issue or pull request",
     "observation_stale": "waits for a fresh look at an issue or pull request",
