@@ -20,10 +20,19 @@ LANES = (
     admitted("default", Revision(OTHER), None),
     admitted("default", Revision(FIRST), OLD),
 )
+
+
+def route_of(*revisions: Revision) -> Route:
+    """A route with these revisions, at the last of them."""
+    return Route(
+        revisions[-1].profile.ref, {revision.profile.ref: revision for revision in revisions}
+    )
+
+
 ROUTES = (
     Route.of(FIRST),
-    Route.of(FIRST).with_revision(Revision(FIRST, available=False), activate=False),
-    Route.of(FIRST).with_revision(Revision(OTHER), activate=True),
+    route_of(Revision(FIRST, available=False)),
+    route_of(Revision(FIRST), Revision(OTHER)),
     Route.of(OTHER),
 )
 
@@ -157,6 +166,6 @@ def test_a_worker_without_contract_keeps_to_its_exact_revision() -> None:
     bare = make.profile()
     lane = admitted("default", Revision(bare), None)
     assert lane.ref == OLD
-    moved = Route.of(bare).with_revision(Revision(make.profile(ref=NEW)), activate=True)
+    moved = route_of(Revision(bare), Revision(make.profile(ref=NEW)))
     assert lane.obstacle(moved) is None
     assert lane.profile_on(moved) == bare

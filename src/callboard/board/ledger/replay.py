@@ -217,6 +217,7 @@ def _apply_operations(projection: Projection, context: Context) -> tuple[int, li
             works.append((index, operation))
         elif isinstance(operation, ops.Claim):
             claims.append(operation)
+    projection.settle_routes()
     admitted = admit(projection, context, works) if works else 0
     if isinstance(commit.request, wire.DispatchNextRequest):
         _grant(projection, context, commit.request, claims)

@@ -7,9 +7,7 @@ was granted already.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from msgspec import UNSET, Struct, structs
+from msgspec import UNSET, Struct
 
 from callboard.board.protocol.policy import Profile
 
@@ -31,10 +29,14 @@ class Revision(Struct, frozen=True, gc=False):
 
 
 class Route(Struct, frozen=True, gc=False):
-    """A worker's registered revisions by ref, and which of them new work runs at."""
+    """A worker's registered revisions by ref, and which of them new work runs at.
+
+    The revisions are those of the worker, also of its later routes: they are only ever added to,
+    through the projection's journal, so that a deployment costs no copy of them.
+    """
 
     current: str
-    revisions: Mapping[str, Revision]
+    revisions: dict[str, Revision]
 
     @classmethod
     def of(cls, profile: Profile) -> Route:
@@ -50,15 +52,6 @@ class Route(Struct, frozen=True, gc=False):
     def head(self) -> Revision:
         """The current revision."""
         return self.revisions[self.current]
-
-    def with_revision(self, revision: Revision, *, activate: bool) -> Route:
-        """The route after a deployment."""
-        ref = revision.profile.ref
-        return structs.replace(
-            self,
-            current=ref if activate else self.current,
-            revisions={**self.revisions, ref: revision},
-        )
 
 
 class Lane(Struct, frozen=True, gc=False, eq=True, order=True):

@@ -23,7 +23,7 @@ from callboard.board.projection.entities import (
 from callboard.board.projection.frontier import Frontier
 from callboard.board.projection.journal import Journal, Kept, NoJournal
 from callboard.board.projection.links import Links
-from callboard.board.projection.routes import Route
+from callboard.board.projection.routes import Revision, Route
 from callboard.board.protocol.operations import Observation
 from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.errors import CallboardError
@@ -135,6 +135,7 @@ class Projection(Kept):
         self.open_dispatches: dict[str, None] = {}
         self.pending_deliveries: dict[str, None] = {}
         self.links = Links()
+        self._moved: dict[tuple[str, str], None] = {}
         self.seen_epochs: dict[str, bool] = {}
         self.seen_generations: dict[str, bool] = {FIRST_GENERATION: True}
 
@@ -148,6 +149,7 @@ class Projection(Kept):
     def begin(self) -> None:
         """Make what was applied so far final, and the next commit undoable."""
         self.journal.forget()
+        self._moved.clear()
         self.journal.keep(self)
         self.journal.keep(self.counters)
 
@@ -198,13 +200,26 @@ class Projection(Kept):
         self.derived = {}
         self.pools = {name: PoolState(pool) for name, pool in policy.pools.items()}
 
-    def set_route(self, pool: str, profile: str, route: Route) -> None:
-        """Move a worker's route; Work that it lets run, or stops, follows."""
-        state = self.pools[pool]
-        # Undone last first: the route goes back before the frontier looks at it again.
-        self.journal.note(state.frontier.reroute, profile)
-        self.journal.put(state.routes, profile, route)
-        state.frontier.reroute(profile)
+    def deploy(self, pool: str, profile: str, revision: Revision, *, activate: bool) -> None:
+        """Register a worker's revision, or what became of it, and perhaps move its route there.
+
+        Work that this lets run, or stops, follows with `settle_routes`.
+        """
+        state, journal = self.pools[pool], self.journal
+        if (pool, profile) not in self._moved:
+            self._moved[pool, profile] = None
+            # Undone last first: the route goes back before the frontier looks at it again.
+            journal.note(state.frontier.reroute, profile)
+        route, ref = state.routes[profile], revision.profile.ref
+        journal.put(route.revisions, ref, revision)
+        if activate and route.current != ref:
+            journal.put(state.routes, profile, structs.replace(route, current=ref))
+
+    def settle_routes(self) -> None:
+        """Let Work follow the routes that the present commit has moved, each of them once."""
+        for pool, profile in self._moved:
+            self.pools[pool].frontier.reroute(profile)
+        self._moved.clear()
 
     def add_work(self, state: WorkState) -> None:
         """Take in a new, available Work."""

@@ -58,7 +58,7 @@ def apply_deployment(projection: Projection, _context: Context, operation: Deplo
             known,
         )
     revision = Revision(operation.profile, operation.available)
-    projection.set_route(pool, name, route.with_revision(revision, activate=activate))
+    projection.deploy(pool, name, revision, activate=activate)
 
 
 def _contract(profile: Profile) -> str:
