@@ -6,7 +6,8 @@ decides, and every answer is read from the record that stands.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from itertools import count
 
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.checkout import POST, next_step
@@ -16,7 +17,7 @@ from callboard.board.ledger.history import History
 from callboard.board.protocol.policy import PolicyDocument
 from callboard.board.protocol.validate import refuse
 from callboard.board.publishing import administration, deployment
-from callboard.board.publishing.intents import Nothing
+from callboard.board.publishing.intents import Nothing, Operations
 from callboard.board.publishing.names import name_faults
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import Accepted
@@ -150,8 +151,11 @@ class Administration:
             proposal = Proposal(self.site.repository, commit)
         Carriage(self.site).check_pushed(proposal.revision)
         actor = self.site.actor("administrator")
-        return self.site.publisher.publish(
-            deployment.deploy(identity, actor, proposal, workers, reason)
+        return self._in_steps(
+            identity,
+            lambda name: deployment.deploy(
+                name, actor, proposal, workers, reason, is_named=revision is not None
+            ),
         )
 
     def set_available(
@@ -168,10 +172,24 @@ class Administration:
         identity = self._begin(request_id)
         check_reason(reason)
         commit = None if revision is None else self._revision(revision)
+        if available:
+            deployment.check_restorable(self.history().projection, self._head(), workers)
         actor = self.site.actor("administrator")
-        return self.site.publisher.publish(
-            deployment.set_available(identity, actor, workers, commit, available, reason)
+        return self._in_steps(
+            identity,
+            lambda name: deployment.set_available(name, actor, workers, commit, available, reason),
         )
+
+    def _in_steps(self, request_id: str, intent: Callable[[str], Operations]) -> Accepted | Nothing:
+        """Publish what one request has no room for in further ones, `<id>.2` and so on, until
+        nothing is left; answers the first."""
+        publish = self.site.publisher.publish
+        first = publish(intent(request_id))
+        if isinstance(first, Accepted) and not first.replayed:
+            names = (f"{request_id}.{number}" for number in count(2))
+            while isinstance(publish(intent(next(names))), Accepted):
+                pass
+        return first
 
     def _revision(self, text: str) -> str:
         """The commit meant: one of the workers' own revisions, or one of the repository."""

@@ -104,7 +104,7 @@ class Board(Administration):
             clock=clock,
             patience_s=patience_s,
         )
-        return cls(site, environment)
+        return cls(site, None if offline else environment)
 
     def __enter__(self) -> Board:
         return self

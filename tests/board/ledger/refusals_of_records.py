@@ -429,7 +429,7 @@ def an_epoch_twice() -> None:
     board.say("policy", [ops.Policy(epoch="e1", policy=make.policy())], ADMINISTRATOR)
 
 
-@case("policy_not_quiescent", work_id("a"))
+@case("policy_not_quiescent", "node 'a'")
 def a_policy_amid_work() -> None:
     installed = ops.Policy(epoch="e2", policy=make.policy())
     one().say("policy", [installed], ADMINISTRATOR, epoch="e2")

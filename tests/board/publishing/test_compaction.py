@@ -177,7 +177,7 @@ def test_nothing_is_due_below_the_share_and_nothing_ever_at_zero() -> None:
     limit = projection.policy.limits.ledger_bytes
     for percent in (1, 10, 19, 50, 100):
         thrift = Thrift(percent)
-        share = min(limit * percent // 100, 12 * 1024 * 1024)
+        share = limit * percent // 100
         for used, due in ((share - 1, False), (share, True), (limit, True)):
             projection.ledger_bytes = used
             assert thrift.is_due(projection) is due

@@ -177,3 +177,19 @@ def test_a_fact_is_recorded_once() -> None:
     before = board.data
     board.bind(dispatch_id)
     assert board.data == before
+
+
+def test_a_fence_is_part_of_what_a_cancel_means() -> None:
+    board = StagedBoard()
+    board.submit(node("a"))
+    board.grant()
+    work_id, actor = board.work_id("a"), board.actor("producer")
+    claim_id = str(board.view().projection.works[work_id].claim_id)
+    fenced = administration.cancel_work("f", [work_id], "late", actor, claim_id=claim_id)
+    first = board.publish(fenced)
+    assert board.publish(fenced).request.id == first.request.id
+    other = administration.cancel_work("f", [work_id], "late", actor, claim_id="c_other")
+    for intent in (cancel(board, "f", "a"), other):
+        with pytest.raises(CallboardError) as caught:
+            board.publisher.publish(intent)
+        assert caught.value.code == "request_conflict"

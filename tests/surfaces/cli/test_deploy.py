@@ -126,7 +126,7 @@ def test_another_contract_is_kept_back_while_nodes_were_promised_this_one(person
     assert reason(person, "a") == "worker_incompatible"
     shown = person.done("status").stdout
     assert "its worker has another contract now" in shown
-    assert "callboard policy check" in shown
+    assert f"callboard deploy default --at {first[:12]} --reason keep_promise" in shown
     assert person.call("dispatch").status == 3
     person.done("deploy", "default", "--at", first[:12], "--reason", "back")
     assert reason(person, "a") == "ready"
@@ -350,3 +350,53 @@ def test_a_plan_posted_again_means_what_it_meant_under_an_older_policy(person: P
     assert person.submit(plan("a"))["status"] == "already_submitted"
     error = person.call("submit", "-", "--json", stdin=plan("b")).error
     assert error["code"] == "plan_invalid"
+
+
+# --- what a person decided stands ----------------------------------------------------------------
+
+
+def test_workers_do_not_follow_back_to_what_was_withdrawn_or_left(person: Person) -> None:
+    person.submit(plan("a"))
+    first = head(person)
+    second = commit(person, default=RECIPE + "# bad\n")
+    person.submit(plan("b"))
+    assert ref_of(person) == second
+    person.done("deploy", "default", "--withdraw", "--reason", "bad_commit")
+    person.done("deploy", "default", "--at", first, "--reason", "rollback")
+    person.submit(plan("c"))
+    person.done("dispatch")
+    assert ref_of(person) == first
+    third = commit(person, default=RECIPE + "# good\n")
+    person.submit(plan("d"))
+    assert ref_of(person) == third
+
+
+def test_what_would_be_withdrawn_again_is_not_restored(person: Person) -> None:
+    person.submit(plan("a"))
+    commit(person, default="x")
+    person.submit(plan("b"))
+    words = ("deploy", "default", "--restore", "--reason", "x", "--json")
+    assert person.call(*words).error["code"] == "worker_unavailable"
+    said = person.call("policy", "check").stderr
+    assert "not valid TOML" in said
+
+
+def test_a_repeated_deployment_or_installation_is_known_after_head_has_moved_on(
+    person: Person,
+) -> None:
+    person.configure("[board]\nfollow_head = false\n")
+    person.submit(plan("a"))
+    commit(person)
+    first = person.ask("deploy", "--reason", "x", "--request-id", "d")
+    named = person.ask("deploy", "--at", "HEAD", "--reason", "x", "--request-id", "e")
+    assert named["status"] == "already_deployed"
+    person.done("cancel", "a", "--reason", "x")
+    installed = person.ask("policy", "install", "--from-config", "--request-id", "p")
+    commit(person)
+    again = person.ask("deploy", "--reason", "x", "--request-id", "d")
+    assert (again["replayed"], again["commit_id"]) == (True, first["commit_id"])
+    again = person.ask("policy", "install", "--from-config", "--request-id", "p")
+    assert (again["replayed"], again["commit_id"]) == (True, installed["commit_id"])
+    for words in (["--reason", "y"], ["--at", "HEAD", "--reason", "x"]):
+        error = person.call("deploy", *words, "--request-id", "d", "--json").error
+        assert error["code"] == "request_conflict", words

@@ -7,7 +7,8 @@ moment, the next `run` goes on from the board and the registry.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
@@ -106,32 +107,33 @@ class Runner:
         while not stop.is_set():
             with self._site.publisher.steady():
                 idle = self._turn()
-                self._report()
-                self._announce_wait()
             self._dispatcher.reap()
             if until_idle and idle:
                 self._summary.reason = "idle"
                 break
             self._wait(stop)
-        self._report()
-        self._summary.left = _left(self._site, self._findings, self._lacking)
+        with _unless_out_of_reach():
+            self._report()
+            self._summary.left = _left(self._site, self._findings, self._lacking)
         self._summary.duration_ms = max(0, self._site.clock.now_ms() - began_ms)
         return self._summary
 
     def _turn(self) -> bool:
         """One pass; tells whether only outside events could still move the board."""
-        tip = self._projection.tip
         try:
+            tip = self._projection.tip
             self._findings = self._reconciler.run_pass(self._has_slot)
             for pool in self._open_pools():
                 self._serve(pool)
             self._compact()
+            self._report()
+            self._announce_wait()
+            return self._projection.tip == tip and self._is_idle()
         except CallboardError as error:
             if error.code not in _PASSING:
                 raise
             self._count(error.code)
             return False
-        return self._projection.tip == tip and self._is_idle()
 
     def _serve(self, pool: str) -> None:
         """Grant what free slots allow, and launch it."""
@@ -290,6 +292,16 @@ class Runner:
 
     def _count(self, kind: str) -> None:
         self._summary.counts[kind] = self._summary.counts.get(kind, 0) + 1
+
+
+@contextmanager
+def _unless_out_of_reach() -> Iterator[None]:
+    """Do without what cannot be asked now; what happened is on the record all the same."""
+    try:
+        yield
+    except CallboardError as error:
+        if error.code not in _PASSING:
+            raise
 
 
 def _left(

@@ -59,8 +59,8 @@ def _refuse(projection: Projection, what: str, limit: str) -> CallboardError:
         "let open Work settle or cancel it, submit less at once; a board begun with fewer "
         "retry.max_attempts keeps less in reserve"
     )
-    if limit != "recovery_bytes":
-        hint = f"make the log smaller: callboard ledger checkpoint; {hint}"
+    if 2 * projection.ledger_bytes > projection.policy.limits.ledger_bytes:
+        hint = f"make the log smaller: callboard ledger checkpoint --apply; {hint}"
     return CallboardError(
         "ledger_limit",
         f"{what}, with {unsettled} open Work and {counters.unreleased} unreleased dispatches",

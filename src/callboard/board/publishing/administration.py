@@ -62,6 +62,9 @@ def cancel_work(
             for state in projection.works.values()
             if state.cancellation_commit_id == known.id
         }
+        if len(ended) == 1 and not same_operations(known, actor, cancellations([*ended])):
+            # It was for the holder of one Claim only.
+            return False
         left_out = set(work_ids) - ended.keys()
         return (
             known.actor == actor
@@ -156,6 +159,7 @@ def install(request_id: str, policy: PolicyDocument, actor: ops.Actor) -> Operat
         return asked
 
     def recognise(_projection: Projection, known: RequestState, _read: ReadCommit) -> bool:
-        return same_operations(known, actor, asked)
+        """It means what HEAD proposed when it was first said, which has perhaps moved on."""
+        return known.actor == actor
 
     return Operations("policy", request_id, actor, make, recognise)

@@ -15,12 +15,10 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Actor
 from callboard.board.publishing.publisher import Compacted, Publisher
-from callboard.canonical import MAX_LINE_BYTES
 from callboard.errors import CallboardError
 
 Document = dict[str, object]
 _GROWN_BY = 4
-_STATE_MAY_OUTGROW_A_LINE = MAX_LINE_BYTES * 3 // 2
 """From there on a checkpoint halves most logs; from twice a line's bytes on it fits none."""
 
 
@@ -108,8 +106,8 @@ def compact(publisher: Publisher, actor: Actor, thrift: Thrift | None = None) ->
 class Thrift:
     """Says when a long process should compact its board; remembers what was not worth it.
 
-    Due is a ledger that uses `percent` of the policy's `ledger_bytes` (0: never), or is so large
-    that its state may soon not fit a line. Worth it is what frees a third of it.
+    Due is a ledger that uses `percent` of the policy's `ledger_bytes` (0: never). Worth it is what
+    frees a third of it.
     """
 
     def __init__(self, percent: int) -> None:
@@ -121,8 +119,7 @@ class Thrift:
         used = projection.ledger_bytes
         if not self._percent or projection.tip is None or used < self._not_below:
             return False
-        share = projection.policy.limits.ledger_bytes * self._percent // 100
-        return used >= min(share, _STATE_MAY_OUTGROW_A_LINE)
+        return used >= projection.policy.limits.ledger_bytes * self._percent // 100
 
     def judge(self, found: Plan) -> None:
         """Refuse a plan that frees less than a third of the ledger: `checkpoint_unprofitable`."""

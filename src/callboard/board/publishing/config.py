@@ -76,7 +76,7 @@ class BoardSettings(Record, frozen=True, kw_only=True):
     remote: Identity | UnsetType = UNSET
     remote_timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
     follow_head: bool = True
-    checkpoint_percent: Annotated[int, Meta(ge=0, le=100)] = 50
+    checkpoint_percent: Annotated[int, Meta(ge=0, le=100)] = 18
 
 
 class Settings(Record, frozen=True, kw_only=True):

@@ -141,8 +141,9 @@ def follow(
 ) -> Operations:
     """Move workers on to the proposal's commit, where it comes after the one they are at.
 
-    `is_behind` tells that of a worker's present revision. One whose contract would change stays
-    while open Work was promised the present one: that is a person's to decide. A worker whose
+    `is_behind` tells that of a worker's present revision. One that was there before and has left,
+    by `deploy --at` or a withdrawal, is not moved there again. One whose contract would change
+    stays while open Work was promised the present one: that is a person's to decide. A worker whose
     recipe the commit has no more, or not whole, is unavailable until a later commit has it.
     `Nothing("already_deployed")` where nothing moves.
     """
@@ -150,7 +151,9 @@ def follow(
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
         found: list[ops.Operation] = []
         for pool, worker, route in _routes(projection):
-            if route.current == proposal.revision or not is_behind(route.current):
+            # Where a worker has been at this commit already, somebody has taken it back since.
+            known = route.revisions.get(proposal.revision)
+            if known is not None or not is_behind(route.current):
                 continue
             one = _find(proposal, pool, worker, route)
             if one.proposed is not None and may_follow(projection, one):
@@ -193,9 +196,13 @@ def deploy(
     proposal: Proposal,
     workers: Collection[str] | None,
     reason: str,
+    *,
+    is_named: bool,
 ) -> Operations:
     """Move the named workers, or all, to the proposal's commit, wherever they are now.
 
+    `is_named`: the commit itself was asked for. Where it was not, the same request is meant again
+    also when HEAD has moved on.
     Raises `worker_unavailable` where the commit has no sound recipe of a named worker,
     `deployment_boundary` where a named one needs a new policy.
     """
@@ -216,11 +223,22 @@ def deploy(
     def is_asked(one: ops.Deployment) -> bool:
         return (
             one.activate is not False
-            and (one.profile.ref, one.reason) == (proposal.revision, reason)
+            and one.reason == reason
+            and (not is_named or one.profile.ref == proposal.revision)
             and (workers is None or one.worker_profile in workers)
         )
 
     return Operations("deployment", request_id, actor, make, _recogniser(actor, is_asked))
+
+
+def check_restorable(projection: Projection, proposal: Proposal, workers: Collection[str]) -> None:
+    """Refuse to restore what would be withdrawn again at once, as workers follow the proposal's
+    commit and it has no sound recipe for them: `worker_unavailable`."""
+    if not proposal.board.follow_head:
+        return
+    for one in survey(projection, proposal, workers=known_workers(projection, workers)):
+        if one.standing in ("recipe_missing", "recipe_invalid"):
+            _refuse(one, proposal.revision)
 
 
 def set_available(

@@ -109,11 +109,27 @@ class Columns:
             cause = self._projection.works[obstacle.path[-1]]
             evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
             advice = f"callboard show {self.names.typed(obstacle.path[-1])}"
-        elif obstacle.reason in (UNAVAILABLE, INCOMPATIBLE):
+        elif obstacle.reason == INCOMPATIBLE:
+            advice = self._back_to_promise(state)
+        elif obstacle.reason == UNAVAILABLE:
             advice = "callboard policy check"
         else:
             advice = f"callboard show {self.names.typed(state.work.work_id)}"
         return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=advice)
+
+    def _back_to_promise(self, state: WorkState) -> str:
+        """What to type where the worker has left a Work behind: the way back, or an end."""
+        lane = state.lane
+        route = self._projection.pool_state(state.work.pool).routes[lane.profile]
+        kept = [
+            ref
+            for ref, revision in route.revisions.items()
+            if revision.available and revision.contract == lane.contract
+        ]
+        if not kept:
+            name = self.names.typed(state.work.work_id)
+            return f"callboard cancel {name} --reason worker_changed"
+        return f"callboard deploy {lane.profile} --at {kept[-1][:12]} --reason keep_promise"
 
     def _claimed(self, state: WorkState) -> Placed:
         claim = self._projection.claims[str(state.claim_id)]

@@ -73,10 +73,23 @@ def _search(asked: Path, start: Path) -> Layout:
                 return _open(dot.resolve(), folder)
             broken = broken or dot
         elif _is_git_dir(folder):
-            return _open(folder, folder.parent if folder.name == ".git" else None)
+            return _open(folder, _work_tree_of(folder))
     if broken is not None:
         raise repository_invalid(broken, "HEAD, objects or refs is missing", "run `git init` there")
     raise _missing(asked, "no folder above it holds one")
+
+
+def _work_tree_of(git_dir: Path) -> Path | None:
+    """The checked-out folder of a Git folder that was asked for itself, as far as it tells."""
+    if git_dir.name == ".git":
+        return git_dir.parent
+    pointer = git_dir / "gitdir"
+    if not (git_dir / "commondir").is_file() or not pointer.is_file():
+        return None
+    text = read_bounded(pointer, _POINTER_LIMIT_BYTES, what="the pointer").rstrip(b"\r\n")
+    # It names the worktree's `.git` file, as a full path or from the Git folder.
+    dot = Path(os.path.normpath(git_dir / os.fsdecode(text)))
+    return dot.parent if dot.is_file() else None
 
 
 def _missing(path: Path, found: str) -> CallboardError:

@@ -25,7 +25,7 @@ from callboard.surfaces.cli.render import Block, Hint, emit
 
 STARTER_CONFIG = """\
 # How this repository's board proposes to schedule. It is read from the commit that HEAD is on, and
-# it counts when the board begins. That board keeps it; a new branch is a new board.
+# it counts when the board begins, and from `callboard policy install --from-config` on.
 
 [work_queue]
 # concurrency = 16                       # Claims open at once

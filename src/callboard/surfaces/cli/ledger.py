@@ -30,6 +30,7 @@ from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.endings import NOTHING, REFUSED
 from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 from callboard.surfaces.cli.render import (
+    SHORT_ID,
     Block,
     Hint,
     Table,
@@ -116,7 +117,12 @@ def replay(context: click.Context, file: str | None, commit_id: str | None) -> N
 
 
 def _at(history: History, commit_id: str) -> History:
-    ordinal = history.projection.commit_ids.get(commit_id)
+    known = history.projection.commit_ids
+    ordinal = known.get(commit_id)
+    if ordinal is None and len(commit_id) >= SHORT_ID:
+        # As it is shown in tables, where that is enough to tell it.
+        found = [place for name, place in known.items() if name.startswith(commit_id)]
+        ordinal = found[0] if len(found) == 1 else None
     if ordinal is None:
         raise CallboardError(
             "commit_unknown",

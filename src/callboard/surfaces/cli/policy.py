@@ -118,6 +118,7 @@ def _check_text(document: dict[str, Any]) -> Iterator[Block]:
         return
     if not document["differences"]:
         yield "the installed policy is the same"
+        yield from _withdrawn(document)
         return
     workers, others = _by_worker(document["differences"])
     if others:
@@ -129,12 +130,21 @@ def _check_text(document: dict[str, Any]) -> Iterator[Block]:
         yield from _how_to_install(document)
 
 
+def _withdrawn(document: dict[str, Any]) -> Iterator[Block]:
+    for one in document["workers"]:
+        if one["available"]:
+            continue
+        name = one["worker"]
+        yield f"worker {name} of pool {one['pool']} is withdrawn at {short(one['ref'])}"
+        yield Hint(f"callboard deploy {name} --restore --reason CODE")
+
+
 def _how_to_install(document: dict[str, Any]) -> Iterator[Block]:
     waiting = [one for one in document["workers"] if one["standing"] in _MOVES]
     for one in waiting:
         held = f", and {count(one['promised'], 'open node')} would wait" if one["promised"] else ""
         yield f"worker {one['worker']} of pool {one['pool']} {_MOVES[one['standing']]}{held}"
-    if waiting:
+    if any(one["standing"] in ("deployable", "contract_differs") for one in waiting):
         yield Hint("callboard deploy --reason CODE")
     if document["unsettled"]:
         yield faint("a policy is installed once everything is settled: callboard status")
@@ -144,8 +154,8 @@ def _how_to_install(document: dict[str, Any]) -> Iterator[Block]:
 _MOVES = {
     "deployable": "can move to HEAD",
     "contract_differs": "has another contract in HEAD",
-    "recipe_missing": "has no recipe in HEAD",
-    "recipe_invalid": "has a faulty recipe in HEAD",
+    "recipe_missing": "has no recipe in HEAD: commit one again, or cancel what waits for it",
+    "recipe_invalid": "has a faulty recipe in HEAD: correct it, or cancel what waits for it",
 }
 
 

@@ -32,7 +32,7 @@ _BLANK = frozenset(
 )
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPACING = 2
-_SHORT_ID = 12
+SHORT_ID = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 def short(identity: object) -> str:
     """The start of an id, enough for people; `--json` has all of it."""
-    return str(identity)[:_SHORT_ID]
+    return str(identity)[:SHORT_ID]
 
 
 def document_text(value: Any) -> str:

@@ -18,6 +18,7 @@ _REASONS = {
     "worker_unavailable": "its worker cannot be had",
     "worker_unavailable_here": "its worker's commit is neither here nor on the remote",
     "worker_incompatible": "its worker has another contract now",
+    "retry_delayed": "is tried again later",
     "external_wait": "waits for an issue or pull request",
     "observation_stale": "waits for a fresh look at an issue or pull request",
     "granted": "granted, about to start",
@@ -103,8 +104,9 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     if one.get("supervisor") == "gone":
         return _UNWATCHED
     if reason == ATTEMPTS_EXHAUSTED:
-        tried = count(int(evidence.get("attempts", one.get("attempts", 0))), "attempt")
-        return f"gave up after {tried}{_last_run(evidence)}"
+        attempts = evidence.get("attempts", one.get("attempts"))
+        tried = "" if attempts is None else f" after {count(int(attempts), 'attempt')}"
+        return f"gave up{tried}{_last_run(evidence)}"
     if reason == "delivery_failed":
         why = "before the checkpoint" if evidence.get("before_checkpoint") else "unknown"
         return f"its delivery failed: {evidence.get('failure', why)}"

@@ -15,6 +15,7 @@ from callboard.board.protocol.validate import refuse
 from callboard.errors import CallboardError
 
 MAX_UNSETTLED_NAMED = 20
+MAX_UNSETTLED_SHOWN = 3
 
 
 def apply_control(projection: Projection, _context: Context, operation: Control) -> None:
@@ -53,13 +54,22 @@ def apply_policy(projection: Projection, _context: Context, operation: Policy) -
         )
     unsettled = unsettled_names(projection)
     if unsettled:
+        shown = ", ".join(_shown(projection, one) for one in unsettled[:MAX_UNSETTLED_SHOWN])
+        more = " and more" if len(unsettled) > MAX_UNSETTLED_SHOWN else ""
         raise CallboardError(
             "policy_not_quiescent",
-            f"{len(unsettled)} or more things are not settled, the first is {unsettled[0]}",
-            "pause admission, let the board drain, then install the policy",
+            f"a policy begins on a board at rest, and these are not settled: {shown}{more}",
+            "pause admission, let what can end do so (callboard run --until-idle), cancel the rest",
             {"unsettled": unsettled},
         )
     projection.install_policy(operation.epoch, operation.policy)
+
+
+def _shown(projection: Projection, name: str) -> str:
+    """A name out of `unsettled_names` as a person may know it."""
+    kind, _, identity = name.partition(" ")
+    state = projection.works.get(identity)
+    return f"{kind} {identity[:12]}" if state is None else f"node {state.work.node_key!r}"
 
 
 def unsettled_names(projection: Projection) -> list[str]:
