@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -139,6 +140,37 @@ def test_a_finished_run_outlives_an_outage_of_the_remote(machines: Machines) -> 
     assert summary["reason"] == "idle"
     check(machines)
     assert len(one.journal) == 1
+
+
+def test_a_run_goes_on_when_an_outage_is_over(machines: Machines, tmp_path: Path) -> None:
+    one, go = machines.all[0], machines.all[0].file("go")
+    said = tmp_path / "said"
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    wrapper.write_text(
+        f'#!/bin/sh\n{shutil.which("git")} "$@"\ncode=$?\n'
+        f'[ $code = 0 ] || echo "$PPID" >> {said}\nexit $code\n'
+    )
+    wrapper.chmod(0o755)
+    path = f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}"
+    script = [f"say {one.file('here')}", f"await {go}", "deliver", "completed"]
+    one.submit({"key": "a", "payload": {"first": script}, "contract": BOTH}, {"key": "b"})
+    process = one.start(workers=1, environment={**one.environment, "PATH": path})
+    one.wait_for(one.file("here"))
+    away = machines.hub.with_name("away")
+    machines.hub.rename(away)
+    # The dispatcher itself has met the outage, and more than once.
+    until(lambda: said.exists() and said.read_text().split().count(str(process.pid)) > 1)
+    assert process.poll() is None
+    away.rename(machines.hub)
+    go.touch()
+    summary = one.finish(process)
+    assert summary["reason"] == "idle"
+    assert summary["counts"]["remote_unreachable"] > 0
+    assert {key: state.barrier for key, state in one.works().items()} == {
+        "a": "verified",
+        "b": "verified",
+    }
 
 
 def test_a_push_paused_and_a_machine_killed(tmp_path: Path) -> None:

@@ -558,3 +558,21 @@ def test_a_shared_repository_stays_shared(
     assert (shape.path / "refs/heads/a").stat().st_mode & 0o2070 == 0o2070
     for path in (shape.path / "callboard").iterdir():
         assert path.stat().st_mode & 0o660 == 0o660
+
+
+def test_a_git_folder_asked_for_itself_knows_its_checkout(tmp_path: Path, git: Git) -> None:
+    """As a process has it that is given the Git folder alone; relative addresses of remotes are
+    meant from the checkout."""
+    repository = tmp_path / "r"
+    git(tmp_path, "init", "-q", "-b", "main", str(repository))
+    git(repository, "commit", "-q", "--allow-empty", "-m", "x")
+    git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "w"))
+    with Repository.discover(tmp_path / "w") as linked:
+        assert linked.work_tree == tmp_path / "w"
+        with Repository.discover(linked.git_dir) as alone:
+            assert (alone.git_dir, alone.work_tree) == (linked.git_dir, tmp_path / "w")
+    with Repository.discover(repository / ".git") as main:
+        assert main.work_tree == repository
+    (tmp_path / "w" / ".git").unlink()
+    with Repository.discover(repository / ".git" / "worktrees" / "w") as orphaned:
+        assert orphaned.work_tree is None
