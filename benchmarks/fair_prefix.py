@@ -3,8 +3,9 @@
 A pool of 64 slots, with twice as much ready Work of several workers in seeded random order, is
 granted from again and again by requests that may launch a bounded number of runs each; after every
 grant a quarter of the runs end. `value` is the share of slots, in per cent, that stay free though
-ready Work waits; the floor is that of requests that may launch as many runs as they like. Counted
-with the engine's own planner, on no clock. Prints one JSON line a figure.
+ready Work waits; the floor is that of requests that may launch as many runs as they like, or one
+per cent where that is nothing. Counted with the engine's own planner, on no clock. Prints one JSON
+line a figure.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def main() -> None:
             f"{mix.runs_a_request} runs a request"
         )
         least = Rounds(unbounded(mix)).idle_percent()
-        show(name, Rounds(mix).idle_percent(), max(0.01, least), unit="%", n=ROUNDS)
+        show(name, Rounds(mix).idle_percent(), least or 1, unit="%", n=ROUNDS)
 
 
 def unbounded(mix: Mix) -> Mix:

@@ -377,3 +377,30 @@ def test_the_transport_needs_git(remote: Remote, opened: Open) -> None:
     with pytest.raises(CallboardError) as refused:
         Transport(clone, RemoteAccess("origin", {"PATH": "/nowhere"}))
     assert refused.value.code == "git_missing"
+
+
+@pytest.mark.parametrize("how", ["removed", "set back", "another"])
+def test_a_new_process_knows_what_this_clone_has_seen(remote: Remote, git: Git, how: str) -> None:
+    clone = remote.clone("clone")
+    store = remote.store(clone)
+    first = appended(store, ONE)
+    second = appended(store, TWO)
+    if how == "removed":
+        git(remote.path, "update-ref", "-d", REF)
+    elif how == "set back":
+        git(remote.path, "update-ref", REF, str(first.revision))
+    else:
+        git(remote.path, "update-ref", "-d", REF)
+        appended(remote.store(remote.clone("other")), THREE)
+    later = remote.store(clone)
+    for _look in range(2):
+        with pytest.raises(CallboardError) as refused:
+            later.read()
+        error = refused.value
+        assert (error.code, error.details["cause"]) == ("ledger_invalid", "history_replaced")
+        assert error.details["seen"] == second.revision
+        assert str(second.revision) in error.hint
+        assert refs(git, clone)[PRIVATE] == second.revision
+    # What was on purpose is taken once this clone has been told.
+    git(clone, "update-ref", "-d", PRIVATE)
+    assert remote.store(clone).read().revision != second.revision

@@ -20,6 +20,7 @@ from callboard.board.storage.remote_refusals import (
     OUTAGES,
     board_offline,
     fetch_failed,
+    history_lost,
     nothing_fetched,
     push_refused,
     push_unknown,
@@ -104,7 +105,10 @@ class RemoteStore(GitStore):
         Also raises what `revision` raises, and `fetch_failed`; offline `queue_not_fetched`.
         """
         with self._lock:
+            before = self._known_here()
             revision = self.fetched()
+            if not self._has_looked and before is not None:
+                self._refuse_lost(before, revision)
             if revision is None:
                 self._refuse_unfetched()
             else:
@@ -235,6 +239,20 @@ class RemoteStore(GitStore):
     def _refuse_unfetched(self) -> None:
         if self._offline:
             raise nothing_fetched(self._transport.remote, self._branch)
+
+    def _refuse_lost(self, before: str, revision: str | None) -> None:
+        """Refuse a remote that no longer has what this clone has seen there, and keep that.
+
+        Within a process the bytes are compared; between processes only the private ref remembers.
+        """
+        if revision == before or (revision is not None and self._descends(revision, before)):
+            return
+        with contextlib.suppress(CallboardError):
+            if revision is not None:
+                self._repository.set_ref(self._private, revision, before)
+        raise history_lost(
+            self._transport.remote, self._branch, self._private, seen=before, found=revision
+        )
 
     def _refuse_unborn(self) -> None:
         """A board is never begun on the remote's own line of work; it knows best which that is."""

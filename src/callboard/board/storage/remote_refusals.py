@@ -177,3 +177,25 @@ def without_secrets(said: str) -> str:
 
 def _plain(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")[:200]
+
+
+def history_lost(
+    remote: str, branch: str, private: str, *, seen: str, found: str | None
+) -> CallboardError:
+    """The refusal of a board that the remote has lost, or set back, since this clone read it."""
+    now = "is gone" if found is None else f"is at {found}, which does not lead back to it"
+    return CallboardError(
+        "ledger_invalid",
+        f"the board on branch {branch!r} of the remote {remote!r} was at {seen} when this clone "
+        f"read it last; now the branch {now}",
+        f"to bring it back: git push --force {shlex.quote(remote)} {seen}:refs/heads/"
+        f"{shlex.quote(branch)}; where it was removed on purpose: git update-ref -d {private}",
+        {
+            "cause": "history_replaced",
+            "line": 1,
+            "byte": 0,
+            "where": f"branch {branch!r} of the remote {remote!r}",
+            "seen": seen,
+            "found": found,
+        },
+    )
