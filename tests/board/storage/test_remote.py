@@ -30,6 +30,11 @@ def refusal(store: RemoteStore, lines: bytes = ONE) -> CallboardError:
     return refused.value
 
 
+def objects(clone: Path) -> list[Path]:
+    """Every file below the clone's objects, a `.keep` too."""
+    return sorted(path for path in (clone / ".git" / "objects").rglob("*") if path.is_file())
+
+
 class _RemoteBench:
     """Every handle is in a clone of its own, as on another machine."""
 
@@ -97,7 +102,9 @@ def test_a_race_is_lost_to_another_clone(remote: Remote, git: Git) -> None:
     tip = appended(first, ONE)
     assert second.read() == tip
     appended(first, TWO)
+    files = objects(two)
     assert second.append(tip, THREE, message="late") == LostRace()
+    assert objects(two) == files
     assert remote.ledger() == ONE + TWO
     assert appended(second, THREE).data == ONE + TWO + THREE
     assert local_only(git, two) == []
@@ -201,17 +208,24 @@ def test_a_refused_push_ends_at_once_and_leaves_nothing(
     store = remote.store(clone)
     appended(store, ONE)
     before, tip = refs(git, clone), remote.tip()
+    files = objects(clone)
     count = tmp_path / "count"
     remote.hook("pre-receive", f'echo x >> {count}; echo "GH006 protected branch" >&2; exit 1')
     error = refusal(store, TWO)
+    assert objects(clone) == files
     assert error.code == "push_refused"
     assert error.details["ref"] == REF
     assert "GH006 protected branch" in str(error.details["said"])
     assert count.read_text() == "x\nx\n"
     assert refs(git, clone) == before
     assert remote.tip() == tip == before[PRIVATE]
+    for _ in range(3):
+        refusal(store, TWO)
+    refusal(remote.store(clone), TWO)
+    assert objects(clone) == files
     (remote.path / "hooks" / "pre-receive").unlink()
     assert appended(store, TWO).data == ONE + TWO
+    git(clone, "fsck", "--strict")
 
 
 def test_a_board_is_never_the_remotes_own_line_of_work(remote: Remote, git: Git) -> None:

@@ -168,17 +168,25 @@ class RemoteStore(GitStore):
         )
         # What is made goes into a pack of this ref that one process at a time may write.
         patience = Patience(self._transport.timeout_s, lambda: False)
-        arrived = False
         try:
             with writer.held(patience):
-                try:
-                    new = self._repository.make_durable(make, self._private)
-                    arrived = self._pushed(old, new)
-                finally:
-                    self._repository.settle(self._private, arrived)
+                return self._settled(old, make)
         except Busy:
             return False
-        return arrived
+
+    def _settled(self, old: str | None, make: Callable[[], str]) -> bool:
+        arrived: bool | None = False
+        try:
+            new = self._repository.make_durable(make, self._private)
+            # Until the remote has answered, it may lead to what was made.
+            arrived = None
+            arrived = self._pushed(old, new)
+            return arrived
+        except CallboardError as error:
+            arrived = False if error.code == "push_refused" else arrived
+            raise
+        finally:
+            self._repository.settle(self._private, arrived)
 
     def _pushed(self, old: str | None, new: str) -> bool:
         ended = Ended(None, b"", "")
