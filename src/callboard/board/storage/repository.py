@@ -256,6 +256,11 @@ class Repository:
         """Whether the object is here or in a borrowed folder."""
         return self._objects.contains(oid)
 
+    def loose_bytes(self, commit: str, path: str) -> int:
+        """What the file `path` of `commit` takes as a loose object; 0 where it is in a pack."""
+        entry = self.entry(commit, path)
+        return 0 if entry is None else self._objects.loose_bytes(entry.oid)
+
     def commit_info(self, oid: str) -> CommitInfo:
         """Tree and parents of a commit, read back from the object itself."""
         return commit_info(self._objects, oid)
