@@ -4,7 +4,8 @@ Prints one JSON line a figure: `{name, value, unit, floor, ratio, n}`. The remot
 repository in a local folder, so that the network takes no part. `floor` is the median, in the same
 run, of pushing a commit of the same bytes by hand (for looks: of `git ls-remote`; for reads: of
 `git fetch`); `ratio` is value / floor. `growth` is what a remote keeps of one append in KiB, as it
-arrives and after `git gc`; its floor is the appended line itself.
+arrives and after `git gc`, `reader` what a clone keeps of a fetch, as it comes and after the
+tidying that bounds it; their floor is the appended line itself.
 """
 
 from __future__ import annotations
@@ -116,12 +117,34 @@ class Bench:
             show(f"growth {when}, {self.name}", each, unit="KiB", floor=line_kib, n=runs)
             git(self.hub, "gc", "-q", "--prune=now")
 
+    def reading(self, store: RemoteStore, base: LedgerTip, runs: int, root: Path) -> None:
+        """What a clone keeps of each fetch, as it comes and after the tidying that bounds it."""
+        clone = root / f"{self.name} reader"
+        git(root, "init", "-q", str(clone))
+        git(clone, "remote", "add", "origin", str(self.hub))
+        with Repository.discover(clone) as repository:
+            access = RemoteAccess("origin", dict(os.environ))
+            transport = Transport(repository, access)
+            reader = RemoteStore(repository, "work-queue", transport)
+            reader.read()
+            before = size_kib(clone / ".git" / "objects")
+            for _ in range(runs):
+                answer = store.append(base, self.line(), message="bench")
+                assert isinstance(answer, Appended)
+                base = answer.tip
+                reader.read()
+            line_kib = len(record(-1)) / 1024
+            for when in ("as it comes", "after tidying"):
+                each = (size_kib(clone / ".git" / "objects") - before) / runs
+                show(f"reader {when}, {self.name}", each, unit="KiB", floor=line_kib, n=runs)
+                transport.tidy()
+
 
 def measure(root: Path, name: str, size_bytes: int, runs: int) -> None:
     """All figures of one size."""
     access = RemoteAccess("origin", dict(os.environ))
     # What a remote keeps is told of one that has nothing but the board.
-    for kind in ("time", "growth"):
+    for kind in ("time", "growth", "reading"):
         folder = root / kind
         folder.mkdir(exist_ok=True)
         bench = Bench(folder, name, size_bytes)
@@ -132,8 +155,10 @@ def measure(root: Path, name: str, size_bytes: int, runs: int) -> None:
             if kind == "time":
                 bench.appends(store, first.tip, runs)
                 bench.looks(store, runs)
-            else:
+            elif kind == "growth":
                 bench.growth(store, first.tip, runs)
+            else:
+                bench.reading(store, first.tip, runs, folder)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from callboard.board.publishing import compaction
 from callboard.board.publishing.compaction import Plan, Thrift
 from callboard.board.publishing.publisher import Accepted, Compacted, Publisher
 from callboard.board.storage.memory import MemoryStore
+from callboard.board.storage.store import Appended, LedgerTip, LostRace
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
 from tests.board.projection import audit
@@ -143,6 +144,69 @@ def test_a_lost_answer_is_settled_by_looking(stands: bool) -> None:
     assert board.view().history.base == board.view().projection.ordinal - 1
     checkpoints = [one for one in board.view().projection.requests.values() if is_checkpoint(one)]
     assert len(checkpoints) == 1
+
+
+@pytest.mark.parametrize("code", ["remote_unreachable", "remote_timeout"])
+def test_a_doubt_that_no_look_can_settle_stays_a_doubt(code: str) -> None:
+    board = staged()
+    board.view()
+
+    class Away(MemoryStore):
+        """Takes the line, loses the answer, and is out of reach from then on."""
+
+        is_away = False
+
+        def read(self) -> LedgerTip:
+            if self.is_away:
+                raise CallboardError(code, "out of reach", "")
+            return super().read()
+
+        def replace(self, base: LedgerTip, ledger: bytes, *, message: str) -> Appended | LostRace:
+            super().replace(base, ledger, message=message)
+            self.is_away = True
+            raise CallboardError("outcome_unknown", "the answer was lost", "", {"ref": "x"})
+
+    store = Away(board.data)
+    board.store, board.publisher = store, Publisher(store, FixedClock(START_MS))
+    with pytest.raises(CallboardError) as caught:
+        compacted(board)
+    assert caught.value.code == "outcome_unknown"
+    assert caught.value.details == {"ref": "x"}
+    store.is_away = False
+    assert board.data.count(b"\n") == 1
+
+
+def test_doubts_are_bounded() -> None:
+    board = staged()
+    tries = []
+
+    def lost(_store: MemoryStore) -> None:
+        tries.append("lost")
+        raise CallboardError("outcome_unknown", "the answer was lost", "")
+
+    board.store._before_append = lost
+    board.publisher._patience_s = 30
+    board.publisher._pause = lambda _s: None
+    with pytest.raises(CallboardError) as caught:
+        compacted(board)
+    assert caught.value.code == "outcome_unknown"
+    assert len(tries) == 3
+
+
+def test_a_checkpoint_that_others_have_built_upon_since_is_found() -> None:
+    board = staged()
+    rival = rival_of(board)
+
+    def lost(store: MemoryStore) -> None:
+        store._after_append = None
+        rival.submit(node("r"))
+        raise CallboardError("outcome_unknown", "the answer was lost", "")
+
+    board.store._after_append = lost
+    compacted(board)
+    requests = board.view().projection.requests.values()
+    assert [is_checkpoint(one) for one in requests].count(True) == 1
+    assert board.view().projection.counters.work == 4
 
 
 def is_checkpoint(request: object) -> bool:

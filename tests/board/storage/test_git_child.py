@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from callboard.board.storage.git_child import Ended, run_child
+from callboard.board.storage.remote_refusals import without_secrets
 from tests.ambient import ROOT
 
 
@@ -33,6 +34,34 @@ def test_an_answer_is_bounded_and_only_the_last_words_are_kept() -> None:
     assert ended.output == b"1\n2\n3\n4\n5\n"
     assert len(ended.said) <= 1000
     assert ended.said.endswith("99999\n100000")
+    # No word is halved, not even the first that is left.
+    assert ended.said.split()[0] == str(100001 - len(ended.said.split()))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("'https://user:p@ss@host/x.git': no", "'https://host/x.git': no"),
+        ("https://user@host/a@b", "https://host/a@b"),
+        ("ssh://git@host:22/x", "ssh://host:22/x"),
+        ("https://u:a?b#c@host/x", "https://host/x"),
+        ("https://host/x?access_token=abc&b=c denied", "https://host/x?*** denied"),
+        ("https://u:p@host?t=a@b/c", "https://b/c"),
+        ("https://host/x#token", "https://host/x#***"),
+        ("https://a:b@one/ https://c:d@two/?e", "https://one/ https://two/?***"),
+        ("why? a=b @ all", "why? a=b @ all"),
+    ],
+)
+def test_what_is_secret_in_an_address_is_not_told(said: str, shown: str) -> None:
+    assert without_secrets(said) == shown
+
+
+@pytest.mark.parametrize("space", [" ", "\n"])
+def test_no_cut_lets_a_secret_pass(space: str) -> None:
+    address = f"at{space}https://user:secret@host/x.git?token=secret{space}"
+    for behind in range(1000 - len(address), 1001):
+        ended = run("sh", "-c", f"printf '%s' '{address}{'.' * behind}' >&2")
+        assert "secret" not in without_secrets(ended.said)
 
 
 def test_there_is_nothing_to_read_from() -> None:

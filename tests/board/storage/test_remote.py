@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -28,6 +29,11 @@ def refusal(store: RemoteStore, lines: bytes = ONE) -> CallboardError:
     with pytest.raises(CallboardError) as refused:
         store.append(base, lines, message="refused")
     return refused.value
+
+
+def objects(clone: Path) -> list[Path]:
+    """Every file below the clone's objects, a `.keep` too."""
+    return sorted(path for path in (clone / ".git" / "objects").rglob("*") if path.is_file())
 
 
 class _RemoteBench:
@@ -97,7 +103,9 @@ def test_a_race_is_lost_to_another_clone(remote: Remote, git: Git) -> None:
     tip = appended(first, ONE)
     assert second.read() == tip
     appended(first, TWO)
+    files = objects(two)
     assert second.append(tip, THREE, message="late") == LostRace()
+    assert objects(two) == files
     assert remote.ledger() == ONE + TWO
     assert appended(second, THREE).data == ONE + TWO + THREE
     assert local_only(git, two) == []
@@ -201,17 +209,73 @@ def test_a_refused_push_ends_at_once_and_leaves_nothing(
     store = remote.store(clone)
     appended(store, ONE)
     before, tip = refs(git, clone), remote.tip()
+    files = objects(clone)
     count = tmp_path / "count"
     remote.hook("pre-receive", f'echo x >> {count}; echo "GH006 protected branch" >&2; exit 1')
     error = refusal(store, TWO)
+    assert objects(clone) == files
     assert error.code == "push_refused"
     assert error.details["ref"] == REF
     assert "GH006 protected branch" in str(error.details["said"])
     assert count.read_text() == "x\nx\n"
     assert refs(git, clone) == before
     assert remote.tip() == tip == before[PRIVATE]
+    for _ in range(3):
+        refusal(store, TWO)
+    refusal(remote.store(clone), TWO)
+    assert objects(clone) == files
     (remote.path / "hooks" / "pre-receive").unlink()
     assert appended(store, TWO).data == ONE + TWO
+    git(clone, "fsck", "--strict")
+
+
+def taken(files: list[Path]) -> int:
+    return sum(path.stat().st_size for path in files)
+
+
+def test_a_reader_of_a_growing_board_stays_bounded(
+    remote: Remote, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.board.storage.remote._UNTIDY_BYTES", 0)
+    writer = remote.store(remote.clone("writer"))
+    noise = b"".join(os.urandom(500).hex().encode() + b"\n" for _ in range(200))
+    appended(writer, noise)
+    clone = remote.clone("reader", "--single-branch", "--branch", "main")
+    store = remote.store(clone)
+    store.read()
+    ledger_bytes = taken(objects(clone))
+    assert ledger_bytes > 100_000
+    most = 0
+    for number in range(40):
+        tip = appended(writer, b'{"n":%d}\n' % number)
+        # Another process knows of the fetches of this one.
+        store = store if number % 3 else remote.store(clone)
+        assert store.read() == tip
+        most = max(most, taken(objects(clone)))
+    # The fetches since the last tidying as they came, and one whole ledger of each tidying before.
+    assert most < (9 + 5 + 1) * ledger_bytes
+    loose = [path for path in objects(clone) if len(path.parent.name) == 2]
+    assert len(loose) < 3 * 9 + 10
+    git(clone, "fsck", "--strict")
+    assert git(clone, "rev-list", "--count", PRIVATE) == "41"
+    assert store.ledger_at(git(clone, "rev-parse", f"{PRIVATE}~40")) == noise
+
+
+def test_a_reader_that_cannot_tidy_up_reads_on(
+    remote: Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callboard.board.storage.remote._UNTIDY_BYTES", 0)
+    tried = tmp_path / "tried"
+    script = f'case " $* " in *" repack "*) echo x >> {tried}; exit 128;; esac; exec "$REAL" "$@"'
+    writer, clone = remote.store(remote.clone("writer")), remote.clone("reader")
+    store = remote.store(clone, environment=wrapper(tmp_path / "bin", script))
+    for number in range(20):
+        tip = appended(writer, b'{"n":%d}\n' % number)
+        assert store.read() == tip
+        if number == 15:
+            store._brought_file.write_bytes(b"no number")
+    assert tried.read_text() == "x\n"
+    appended(store, ONE)
 
 
 def test_a_board_is_never_the_remotes_own_line_of_work(remote: Remote, git: Git) -> None:

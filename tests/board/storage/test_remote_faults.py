@@ -204,6 +204,8 @@ def test_a_push_that_stops_before_it_arrives_is_an_unknown_outcome(
     with pytest.raises(CallboardError) as unknown:
         store.append(base, ONE, message="stopped")
     assert unknown.value.code == "outcome_unknown"
+    # It could still arrive, so that what was made stays.
+    assert len(list((clone / ".git" / "objects" / "pack").glob("*.keep"))) == 1
     assert remote.tip() is None
     assert appended(remote.store(clone), ONE).data == remote.ledger() == ONE
 

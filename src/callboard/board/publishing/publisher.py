@@ -220,20 +220,29 @@ class Publisher:
         """Put one line in the place of the whole ledger, as `make` says of each tip it meets.
 
         `make` is given the history, the revision that holds it and the decision time. Raises what
-        it refuses, `queue_missing`, and `contention` when every try lost its race.
+        it refuses, `queue_missing`, `contention` when every try lost its race, and
+        `outcome_unknown` where the line may stand and was not found.
         """
         with self._lock:
             races = _Races(self._patience_s, self._chance, self._pause)
+            doubts = 0
             while True:
                 with self._turn(races.left_s):
                     made = self._replaced(make)
-                if made is not None:
+                if isinstance(made, CallboardError):
+                    doubts += 1
+                    if doubts == _MAX_DOUBTS or races.left_s <= 0:
+                        raise made
+                elif made is not None:
                     return made
                 if races.left_s <= 0:
                     raise _outrun(self._patience_s, {})
                 races.lost()
 
-    def _replaced(self, make: Callable[[History, str, int], Compacted]) -> Compacted | None:
+    def _replaced(
+        self, make: Callable[[History, str, int], Compacted]
+    ) -> Compacted | CallboardError | None:
+        """One try; None for a lost race, the error for a doubt that a look did not settle."""
         history = self._asked()
         base = self._tip
         if base.revision is None:
@@ -246,8 +255,12 @@ class Publisher:
         except CallboardError as error:
             if error.code != "outcome_unknown":
                 raise
-            # The next tip tells whether it stands.
-            return made if self._reread().projection.tip == after.projection.tip else None
+            # The next tip tells whether it stands; where that cannot be asked, the doubt stays.
+            try:
+                projection = self._reread().projection
+            except CallboardError as trouble:
+                raise error from trouble
+            return made if after.projection.tip in projection.commit_ids else error
         if not isinstance(outcome, Appended):
             return None
         self._history, self._tip = after, outcome.tip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from typing import IO, TypedDict
 GRACE_S = 2.0
 _REAP_S = 5.0
 _SAID_BYTES = 1_000
+_SPACE = re.compile(rb"\s")
 
 
 class _Apart(TypedDict, total=False):
@@ -34,7 +36,7 @@ class _Apart(TypedDict, total=False):
 class Ended:
     """How a call ended: its exit status, None where its time was up; what it answered and said.
 
-    `said` is the end of its standard error, for people alone.
+    `said` is the end of its standard error, in whole words, for people alone.
     """
 
     status: int | None
@@ -128,5 +130,9 @@ def _send(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _tail(stream: IO[bytes]) -> bytes:
+    """The last words. None of them is cut: of half an address nobody could tell what is secret."""
     size = os.fstat(stream.fileno()).st_size
-    return os.pread(stream.fileno(), _SAID_BYTES, max(0, size - _SAID_BYTES))
+    if size <= _SAID_BYTES:
+        return os.pread(stream.fileno(), _SAID_BYTES, 0)
+    cut = os.pread(stream.fileno(), _SAID_BYTES, size - _SAID_BYTES)
+    return b"".join(_SPACE.split(cut, 1)[1:])

@@ -162,6 +162,13 @@ class Objects:
         if gone:
             raise FileNotFoundError(errno.ENOENT, "objects were pruned", str(self._folder))
 
+    def loose_bytes(self, oid: str) -> int:
+        """What the object takes as a file of its own; 0 where it has none."""
+        try:
+            return self._path(oid).stat().st_size
+        except OSError:
+            return 0
+
     def name(self, kind: str, pieces: Sequence[bytes]) -> str:
         """The name that the object whose contents are `pieces` joined bears."""
         digest = hashlib.new(self._object_format, usedforsecurity=False)

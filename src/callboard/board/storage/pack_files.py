@@ -1,8 +1,8 @@
 """Pack files in a repository's `objects/pack`: published durably, read whole, removed with care.
 
 A pack is protected from `git repack -d` by a `.keep` file of its own until a ref leads to it. It is
-removed only when another pack, already durable, holds every object in it, and when nothing of
-Git's speaks of it. Nothing else in the folder is ever touched.
+removed only when another pack, already durable, holds every object in it, or nothing ever led to
+it, and when nothing of Git's speaks of it. Nothing else in the folder is ever touched.
 """
 
 from __future__ import annotations
@@ -128,6 +128,11 @@ class PackFiles:
     def abandon(self, stem: str) -> None:
         """Leave the pack as a dead process would have: others may clear it away."""
         self._let_go(stem)
+
+    def discard(self, stem: str) -> bool:
+        """Remove a pack of our own that nothing leads to; False where it has to stay."""
+        self._let_go(stem)
+        return self.remove(stem, None, 0)
 
     # --- reading ---
 

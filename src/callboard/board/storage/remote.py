@@ -36,6 +36,9 @@ from callboard.errors import CallboardError
 PRIVATE = "refs/callboard/remotes/"
 _FETCHES = 3
 _PUSHES = 2
+_UNTIDY_BYTES = 32 * 1024 * 1024
+_UNTIDY_FETCHES = 8
+_COUNT_DIGITS = 20
 
 
 class RemoteStore(GitStore):
@@ -68,6 +71,7 @@ class RemoteStore(GitStore):
         self._where = f"{file!r} on branch {branch!r} of the remote {transport.remote!r}"
         name = hashlib.sha256(self._private.encode()).hexdigest()[:32]
         self._seen_file = repository.common_dir / "callboard" / f"seen-{name}"
+        self._brought_file = self._seen_file.with_name(f"brought-{name}")
         self._has_looked = False
 
     # --- looking ---
@@ -137,12 +141,20 @@ class RemoteStore(GitStore):
             self._repository.common_dir, self._private, self._repository.shared_permissions
         )
         patience = Patience(self._transport.timeout_s, lambda: False)
+        is_untidy = False
         try:
             for _ in range(_FETCHES):
                 with writer.held(patience):
-                    if self._transport.fetch(f"+{self._ref}:{self._private}"):
+                    before = self._known_here()
+                    arrived = self._transport.fetch(f"+{self._ref}:{self._private}")
+                    found = self._known_here()
+                    if arrived:
                         self._note_time()
-                        return self._known_here()
+                        is_untidy = found not in (None, before) and self._is_untidy(str(found))
+                if arrived:
+                    if is_untidy:
+                        self._transport.tidy()
+                    return found
                 # An absent branch and an unreachable remote end alike; git's words do not count.
                 if self._ref not in self._transport.look(self._ref):
                     return None
@@ -172,17 +184,25 @@ class RemoteStore(GitStore):
         )
         # What is made goes into a pack of this ref that one process at a time may write.
         patience = Patience(self._transport.timeout_s, lambda: False)
-        arrived = False
         try:
             with writer.held(patience):
-                try:
-                    new = self._repository.make_durable(make, self._private)
-                    arrived = self._pushed(old, new)
-                finally:
-                    self._repository.settle(self._private, arrived)
+                return self._settled(old, make)
         except Busy:
             return False
-        return arrived
+
+    def _settled(self, old: str | None, make: Callable[[], str]) -> bool:
+        arrived: bool | None = False
+        try:
+            new = self._repository.make_durable(make, self._private)
+            # Until the remote has answered, it may lead to what was made.
+            arrived = None
+            arrived = self._pushed(old, new)
+            return arrived
+        except CallboardError as error:
+            arrived = False if error.code == "push_refused" else arrived
+            raise
+        finally:
+            self._repository.settle(self._private, arrived)
 
     def _pushed(self, old: str | None, new: str) -> bool:
         ended = Ended(None, b"", "")
@@ -223,6 +243,22 @@ class RemoteStore(GitStore):
         with contextlib.suppress(CallboardError):
             if self._repository.set_ref(self._private, old, new):
                 self._note_time()
+
+    def _is_untidy(self, commit: str) -> bool:
+        """Count what the fetch of `commit` has brought; whether it is time to tidy up, and begin
+        to count anew.
+
+        Git unpacks a small fetch: the whole ledger is stored again, in a file of its own. The
+        count is in a file that may be lost; for the holder of the fetching turn.
+        """
+        with contextlib.suppress(CallboardError, OSError):
+            one_bytes = self._repository.loose_bytes(commit, self._file)
+            brought_bytes = _count(self._brought_file) + one_bytes
+            is_untidy = brought_bytes > max(_UNTIDY_BYTES, _UNTIDY_FETCHES * one_bytes)
+            self._brought_file.parent.mkdir(exist_ok=True)
+            self._brought_file.write_bytes(b"%d" % (0 if is_untidy else brought_bytes))
+            return is_untidy
+        return False
 
     def _note_time(self) -> None:
         """Remember when the private ref was seen to be true; it only ever serves a person."""
@@ -266,3 +302,12 @@ def _touch(path: Path, at_ns: int) -> None:
         os.utime(descriptor, ns=(at_ns, at_ns))
     finally:
         os.close(descriptor)
+
+
+def _count(path: Path) -> int:
+    """The number in a file; 0 where there is none."""
+    try:
+        with path.open("rb") as stream:
+            return int(stream.read(_COUNT_DIGITS))
+    except (OSError, ValueError):
+        return 0

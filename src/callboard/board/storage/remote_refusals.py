@@ -1,7 +1,7 @@
 """What is refused about a board on a remote, and how it is said.
 
 A remote is only ever called by its name: its address may hold a secret. What git said is kept in
-the details, for people, with the user names and passwords of addresses taken out.
+the details, for people, with user names, passwords and queries taken out of addresses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ OUTAGES = frozenset({"remote_unreachable", "remote_timeout"})
 UNPUBLISHED = OUTAGES | {"contention", "outcome_unknown", "push_refused"}
 """Codes with which a write ends that was not judged: it may be tried again as it is."""
 
-_USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
+# Up to the last `@` before the path: a password may hold one too.
+_USERINFO = re.compile(r"(?<=://)[^/\s]*@")
+_QUERY = re.compile(r"(://[^\s?#]*[?#])\S+")
 
 
 def remote_invalid(name: str) -> CallboardError:
@@ -171,8 +173,8 @@ def queue_not_fetched(name: str, branch: str) -> CallboardError:
 
 
 def without_secrets(said: str) -> str:
-    """What git said, without what stands before the host in an address."""
-    return _USERINFO.sub("", said)
+    """What git said, without what stands before the host and behind the path in an address."""
+    return _QUERY.sub(r"\1***", _USERINFO.sub("", said))
 
 
 def _plain(text: str) -> str:

@@ -222,7 +222,8 @@ class Repository:
         try:
             moved = self._refs.move(name, old, lambda: self.make_durable(make, name))
         finally:
-            self.settle(name, moved)
+            # The turn at the ref is over: the next writer may be looking at what was made.
+            self.settle(name, moved or None)
         return moved
 
     # --- objects ---
@@ -238,16 +239,27 @@ class Repository:
         self._packs.check(name)
         return oid
 
-    def settle(self, name: str, moved: bool) -> None:
-        """End what `make_durable` began: something leads to what was made, or nothing may."""
+    def settle(self, name: str, moved: bool | None) -> None:
+        """End what `make_durable` began.
+
+        True: something leads to what was made. False, only with the turn at the ref: nothing does
+        or ever will, and it goes. None: that is not known, and it stays as a crash would leave it.
+        """
         if moved:
             self._packs.moved(name)
-        else:
+        elif moved is None:
             self._packs.failed(name)
+        else:
+            self._packs.refused(name)
 
     def holds(self, oid: str) -> bool:
         """Whether the object is here or in a borrowed folder."""
         return self._objects.contains(oid)
+
+    def loose_bytes(self, commit: str, path: str) -> int:
+        """What the file `path` of `commit` takes as a loose object; 0 where it is in a pack."""
+        entry = self.entry(commit, path)
+        return 0 if entry is None else self._objects.loose_bytes(entry.oid)
 
     def commit_info(self, oid: str) -> CommitInfo:
         """Tree and parents of a commit, read back from the object itself."""

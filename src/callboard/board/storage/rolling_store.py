@@ -58,11 +58,12 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A pack that is durable, or about to be, and the note that names it."""
+    """A pack that is durable, or about to be, the note that names it, and one without it."""
 
     known: _Known
     image: Image
     note: Note
+    without: Note
 
 
 class RollingPacks:
@@ -82,7 +83,8 @@ class RollingPacks:
         self._notes: dict[str, Note] = {}
 
     def write(self, ref: str, addition: Addition) -> None:
-        """Make the addition durable in the pack of `ref`; it is kept until `moved` or `failed`."""
+        """Make the addition durable in the pack of `ref`; it is kept until `moved`, `failed`
+        or `refused`."""
         known = self._known.pop(ref, None)
         file = NoteFile(self._common_dir, ref, self._shared)
         note = file.read()
@@ -111,6 +113,18 @@ class RollingPacks:
         made = self._made.pop((ref, get_ident()), None)
         if made is not None:
             self._files.abandon(made.known.stem)
+
+    def refused(self, ref: str) -> None:
+        """Nothing can ever lead to what was made: remove it at once. For the holder of the turn.
+
+        Where Git has laid something beside it meanwhile, it is left as by `failed`.
+        """
+        made = self._made.pop((ref, get_ident()), None)
+        if made is None:
+            return
+        with suppress(OSError):
+            if self._files.discard(made.known.stem):
+                NoteFile(self._common_dir, ref, self._shared).write(made.without)
 
     def moved(self, ref: str) -> None:
         """The ref has moved, durably: remove what the new pack replaces.
@@ -211,11 +225,15 @@ class RollingPacks:
             (spent if folded else stands).append(tip.pack)
         if not continued and len(stands) > 1:
             stands = standing.merged(stands, self._files, self._algorithm, note, file)
+        stood = tuple(stands)
         parts = found.parts | {found.stem} if found is not None and continued else frozenset()
         made = _Known(self._files.new_stem(), pack, frozenset(parts & {*spent}))
         stands = [stem for stem in stands if stem not in spent]
         after = Note((made.tip, *tips), tuple(stands), tuple(dict.fromkeys(spent)), note.gone)
-        return _Made(made, pack.image(), after)
+        earlier = tuple(dict.fromkeys((*tips, *note.tips)))
+        packs = {tip.pack for tip in earlier}
+        stood = tuple(stem for stem in stood if stem not in packs)
+        return _Made(made, pack.image(), after, Note(earlier, stood, note.spent, note.gone))
 
     def _begun(self, addition: Addition, found: _Known | None) -> tuple[Rolling, bool]:
         """The pack with the addition in it, and whether it goes on from the one that was found."""

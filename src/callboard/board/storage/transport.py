@@ -7,6 +7,7 @@ runs no hook, forces nothing, and writes no ref but the one it is told.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -183,6 +184,14 @@ class Transport:
         if ended.status is None:
             raise remote_timeout(self.remote, "fetched from", self.timeout_s)
         return ended.status == 0
+
+    def tidy(self) -> None:
+        """Pack the loose objects that refs of this clone lead to; no pack is touched.
+
+        It is housekeeping: where it fails, or takes too long, nothing is lost but room.
+        """
+        with contextlib.suppress(CallboardError):
+            self._run("repack", ["-d", "-l", "-n", "-q"])
 
     def push(self, updates: Sequence[Update]) -> Ended:
         """Push `updates`, each of which the remote takes only where the ref still is at `old`.
