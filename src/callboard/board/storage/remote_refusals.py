@@ -49,8 +49,8 @@ def remote_unreachable(name: str, status: int, said: str) -> CallboardError:
     return CallboardError(
         "remote_unreachable",
         f"the remote {name!r}, where the board lives, cannot be read (git ended with {status})",
-        f"check the network and your access: git ls-remote {name}; callboard --offline shows what "
-        "was fetched last",
+        f"check the network and your access: git ls-remote {name}; what was fetched last: "
+        "callboard status --offline",
         {"remote": name, "status": status, "said": without_secrets(said)},
     )
 
@@ -161,13 +161,11 @@ def nothing_fetched(name: str, branch: str) -> CallboardError:
 
 def queue_not_fetched(name: str, branch: str) -> CallboardError:
     """The refusal of a clone whose board is on a remote that the settings do not name."""
-    quoted = shlex.quote(branch)
     return CallboardError(
         "queue_not_fetched",
         f"this clone has no branch {branch!r}, and its remote {name!r} has one",
         f'to work on that board, set remote = "{name}" under [board] in .callboard/config.toml '
-        f"and commit, or try: callboard --remote {name} status; for a copy: git fetch {name} "
-        f"{quoted}:{quoted}",
+        f"and commit, or try: callboard --remote {name} status",
         {"remote": name, "branch": branch},
     )
 
