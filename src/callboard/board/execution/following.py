@@ -8,6 +8,7 @@ back.
 from __future__ import annotations
 
 from callboard.board.execution.site import Site
+from callboard.board.projection.state import Projection
 from callboard.board.protocol.operations import Actor
 from callboard.board.publishing import deployment
 from callboard.board.publishing.intents import Nothing
@@ -26,26 +27,45 @@ class Follower:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._looked_at: tuple[str, str | None] | None = None
+        self._proposal: Proposal | None = None
+        self._for_all: str | None = None
         self._behind: dict[tuple[str, str], bool] = {}
 
     def follow(self, actor: Actor) -> None:
         """Deploy what HEAD has for the workers that may move on.
 
         Without a commit or a board there is nothing to do; a full ledger leaves them as they are.
+        A board on a remote is asked nothing while nothing of what is known of it would move.
         """
         head = self._site.repository.head_commit()
-        tip = self._site.publisher.refresh().projection.tip
+        tip = self._present().tip
         if head is None or tip is None or self._looked_at == (head, tip):
             return
-        proposal = Proposal(self._site.repository, head)
-        if proposal.board.follow_head and self._is_for_all(head):
-            self._deploy(proposal, actor)
-        self._looked_at = (head, self._site.publisher.refresh().projection.tip)
+        if self._proposal is None or self._proposal.revision != head:
+            self._proposal = Proposal(self._site.repository, head)
+        if self._proposal.board.follow_head:
+            self._deploy(self._proposal, actor)
+        self._looked_at = (head, self._present().tip)
+
+    def _present(self) -> Projection:
+        """The board as it is, or on a remote as this process saw it last: each pass looks, and a
+        deployment is judged upon the tip that it is appended to."""
+        publisher = self._site.publisher
+        history = publisher.refresh() if self._site.transport is None else publisher.known()
+        return history.projection
 
     def _is_for_all(self, head: str) -> bool:
-        """Whether every machine of the board can have the commit; then workers may be at it."""
+        """Whether every machine of the board can have the commit; then workers may be at it.
+
+        What is pushed once stays so, and is not asked for again.
+        """
         transport = self._site.transport
-        return transport is None or transport.is_pushed(head)
+        if transport is None or self._for_all == head:
+            return True
+        if not transport.is_pushed(head):
+            return False
+        self._for_all = head
+        return True
 
     def _deploy(self, proposal: Proposal, actor: Actor) -> None:
         def is_behind(revision: str) -> bool:
@@ -53,6 +73,11 @@ class Follower:
 
         for _request in range(_MAX_REQUESTS):
             intent = deployment.follow(new_request_id(), actor, proposal, is_behind)
+            present = self._present()
+            if isinstance(intent.make(present, present.last_at), Nothing):
+                return
+            if not self._is_for_all(proposal.revision):
+                return
             try:
                 outcome = self._site.publisher.publish(intent)
             except CallboardError as error:
