@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -357,6 +358,28 @@ def test_workers_are_never_pinned_where_others_cannot_fetch_them(machines: Machi
     # The other machine lacks the commit, and brings it by itself.
     one.finish(one.start(environment=one.environment))
     assert one.works()["a"].barrier == "verified"
+
+
+def test_workers_wait_for_a_head_that_only_this_clone_has_and_it_is_said(
+    machines: Machines,
+) -> None:
+    one = machines.all[0]
+    one.submit({"key": "a"})
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=one.path)
+    plan = one.file("plan.json")
+
+    def submit(key: str) -> dict[str, Any]:
+        plan.write_text(json.dumps({"graph": key, "nodes": [{"key": key, "payload": {}}]}))
+        receipt: dict[str, Any] = json.loads(one.callboard("--json", "submit", str(plan)).stdout)
+        return receipt
+
+    kept = submit("b")["kept_back"]
+    assert [(each["worker"], each["standing"]) for each in kept] == [("default", "unpushed")]
+    plan.write_text(json.dumps({"graph": "c", "nodes": [{"key": "c", "payload": {}}]}))
+    spoken = one.callboard("submit", str(plan)).stdout
+    assert "worker default stays as it is until HEAD is pushed: git push" in spoken
+    git("push", "-q", "origin", "HEAD", cwd=one.path)
+    assert "kept_back" not in submit("d")
 
 
 def test_a_machine_without_the_workers_does_not_take_turns(machines: Machines) -> None:

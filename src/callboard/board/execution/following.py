@@ -21,6 +21,9 @@ _MAX_REQUESTS = 64
 """As many as it takes to move every worker of the largest policy, 256 at a time."""
 
 
+UNPUSHED = "unpushed"
+
+
 class Follower:
     """Lets one board's workers follow HEAD; cheap to ask again while nothing has changed."""
 
@@ -105,16 +108,28 @@ class Follower:
             return False
 
     def kept(self) -> list[dict[str, object]]:
-        """The workers that a person has to decide about, as `deployment.document` gives them: HEAD
-        has another contract, or what only a policy may change."""
+        """The workers that stay though HEAD has other ones, as `deployment.document` gives them:
+        with another contract, with what only a policy may change, or at a commit that only this
+        clone has (`unpushed`)."""
         head = self._site.repository.head_commit()
         projection = self._site.publisher.refresh().projection
         if head is None or projection.tip is None:
             return []
+        proposal = Proposal(self._site.repository, head)
         found: list[dict[str, object]] = []
-        for one in deployment.survey(projection, Proposal(self._site.repository, head)):
-            if one.standing not in ("contract_differs", "needs_policy"):
+        for one in deployment.survey(projection, proposal):
+            if not self._is_behind(head, one.route.current):
                 continue
-            if self._is_behind(head, one.route.current):
+            if one.standing in ("contract_differs", "needs_policy"):
                 found.append(deployment.document(projection, one))
+            elif self._waits_for_push(proposal, one):
+                found.append({**deployment.document(projection, one), "standing": UNPUSHED})
         return found
+
+    def _waits_for_push(self, proposal: Proposal, one: deployment.Finding) -> bool:
+        return (
+            one.standing == "deployable"
+            and proposal.board.follow_head
+            and proposal.revision not in one.route.revisions
+            and not self._is_for_all(proposal.revision)
+        )

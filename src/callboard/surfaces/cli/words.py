@@ -85,6 +85,8 @@ def kept_back_text(one: dict[str, Any]) -> str:
     if one["standing"] == "needs_policy":
         changes = ", ".join(one["changes"])
         return f"worker {one['worker']} stays as it is: HEAD's {changes} needs a new policy"
+    if one["standing"] == "unpushed":
+        return f"worker {one['worker']} stays as it is until HEAD is pushed: git push"
     held = count(one["promised"], "open node")
     return (
         f"worker {one['worker']} stays as it is: HEAD has another contract, and {held} would wait; "
