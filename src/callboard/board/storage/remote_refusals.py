@@ -75,6 +75,16 @@ def cannot_run(name: str, command: str, error: OSError) -> CallboardError:
     )
 
 
+def too_much_said(name: str, command: str, limit_bytes: int) -> CallboardError:
+    """The refusal of an answer that is too long to be read whole."""
+    return CallboardError(
+        "git_output_limit",
+        f"git {command} answered with more than {limit_bytes} bytes about the remote {name!r}",
+        f"see what it says: git ls-remote {name}; a remote with fewer branches can hold a board",
+        {"remote": name, "command": command, "limit_bytes": limit_bytes},
+    )
+
+
 def fetch_failed(name: str, ref: str) -> CallboardError:
     """The refusal of a remote that answers and does not hand over what it has."""
     return CallboardError(

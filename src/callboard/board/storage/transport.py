@@ -26,6 +26,7 @@ from callboard.board.storage.remote_refusals import (
     remote_timeout,
     remote_unknown,
     remote_unreachable,
+    too_much_said,
 )
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
@@ -199,7 +200,8 @@ class Transport:
         Every `new` of a ref that exists must be made upon its `old`, so that nothing is ever
         forced: the lease narrows an ordinary push, which would also revive a ref that was set
         back or removed. The status is 0 only if all were taken, None where the time was up; then,
-        and for any other status, only the remote's refs tell what happened.
+        and for any other status, only the remote's refs tell what happened. So too much of an
+        answer is no refusal here.
         """
         arguments = [
             "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags",
@@ -208,7 +210,7 @@ class Transport:
             self.remote,
             *(f"{one.new}:{one.ref}" for one in updates),
         ]  # fmt: skip
-        return self._connect("push", arguments)
+        return self._call("push", arguments, self._ready)
 
     def is_pushed(self, commit: str) -> bool:
         """Whether `commit` is on a branch of the remote, as far as that can be told from here.
@@ -266,6 +268,15 @@ class Transport:
 
     def _run(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> Ended:
+        """Half an answer is none: what is missing from it would read as absent."""
+        ended = self._call(name, arguments, environment)
+        if ended.is_cut:
+            raise too_much_said(self.remote, name, _ANSWER_BYTES)
+        return ended
+
+    def _call(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None
     ) -> Ended:
         try:
             return run_child(
