@@ -100,14 +100,16 @@ def push_refused(
 ) -> CallboardError:
     """The refusal of a push by a remote whose ref stands where it was expected.
 
-    `shallow` tells that this clone has a cut history, which some remotes do not take from.
+    `shallow` tells that this clone has a cut history, which may be the reason: only words that
+    differ from remote to remote would tell it from a hook's refusal.
     """
-    cut = f"; where it takes nothing from a shallow clone: git fetch --unshallow {name}"
+    reason = ", or may not take what a clone with a cut history sends" if shallow else ""
+    cut = f"; if it may be the cut history: git fetch --unshallow {name}" if shallow else ""
     return CallboardError(
         "push_refused",
-        f"the remote {name!r} does not let this user write {ref!r}; nothing was written",
+        f"the remote {name!r} does not let this user write {ref!r}{reason}; nothing was written",
         "ask who runs it for the right to push there: a protected branch, a hook or a missing "
-        f"permission stands against it{cut if shallow else ''}",
+        f"permission stands against it{cut}",
         {
             "remote": name,
             "ref": ref,
@@ -115,17 +117,6 @@ def push_refused(
             "shallow": shallow,
             "said": without_secrets(said),
         },
-    )
-
-
-def shallow_refused(name: str, commit: str, said: str) -> CallboardError:
-    """The refusal of commits whose history this clone has cut, by a remote that lacks it too."""
-    return CallboardError(
-        "shallow_refused",
-        f"the remote {name!r} does not take the commit {commit} from this clone, whose history is "
-        "cut short",
-        f"git fetch --unshallow {name}",
-        {"remote": name, "commit": commit, "said": without_secrets(said)},
     )
 
 

@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -37,6 +37,8 @@ _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}"
 _ANSWER_BYTES = 4 * 1024 * 1024
 _NO_REF = 2
 _MAX_TIPS = 1_000
+_MOST_REASONS = 8
+_LONGEST_REASON = 500
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 T = TypeVar("T")
@@ -210,7 +212,12 @@ class Transport:
             self.remote,
             *(f"{one.new}:{one.ref}" for one in updates),
         ]  # fmt: skip
-        return self._call("push", arguments, self._ready)
+        ended = self._call("push", arguments, self._ready)
+        # The remote's reasons are in the answer, not among what is said. They are for people.
+        answers = ended.output.decode("utf-8", "replace").split("\n")
+        reasons = [one for one in answers if one.startswith("!") and len(one) <= _LONGEST_REASON]
+        reasons = reasons[:_MOST_REASONS]
+        return replace(ended, said="\n".join([ended.said, *reasons]).strip())
 
     def is_pushed(self, commit: str) -> bool:
         """Whether `commit` is on a branch of the remote, as far as that can be told from here.
