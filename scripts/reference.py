@@ -208,7 +208,6 @@ MEANINGS = {
     "selector_ambiguous": "a name can mean several things; they are listed",
     "sender_mismatch": "a start marker names another sender than its actor",
     "sender_unknown": "the sender is no dispatcher of this host",
-    "shallow_refused": "the remote takes nothing from a clone whose history is cut",
     "staging_failed": "a message could not be staged",
     "staging_invalid": "the staging folder is not what the host made",
     "staging_limit": "a run stages more than it may",

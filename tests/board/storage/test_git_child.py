@@ -12,6 +12,7 @@ import pytest
 from callboard.board.storage.git_child import Ended, run_child
 from callboard.board.storage.remote_refusals import without_secrets
 from tests.ambient import ROOT
+from tests.board.execution.waiting import until
 
 
 def run(*command: str, timeout_s: float = 30.0, limit_bytes: int = 1000) -> Ended:
@@ -32,6 +33,7 @@ def test_it_tells_how_it_ended_and_what_was_said() -> None:
 def test_an_answer_is_bounded_and_only_the_last_words_are_kept() -> None:
     ended = run("sh", "-c", "seq 100000; seq 100000 >&2", limit_bytes=10)
     assert ended.output == b"1\n2\n3\n4\n5\n"
+    assert (ended.status, ended.is_cut) == (0, True)
     assert len(ended.said) <= 1000
     assert ended.said.endswith("99999\n100000")
     # No word is halved, not even the first that is left.
@@ -62,6 +64,43 @@ def test_no_cut_lets_a_secret_pass(space: str) -> None:
     for behind in range(1000 - len(address), 1001):
         ended = run("sh", "-c", f"printf '%s' '{address}{'.' * behind}' >&2")
         assert "secret" not in without_secrets(ended.said)
+
+
+@pytest.mark.parametrize("stream", ["1", "2"])
+def test_a_flood_is_stopped_long_before_its_time(stream: str) -> None:
+    ended = run("sh", "-c", f"exec yes >&{stream}", timeout_s=600.0)
+    assert (ended.status, ended.is_cut) == (None, True)
+    assert len(ended.output) <= 1000
+
+
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_a_call_whose_time_is_up_leaves_nobody(
+    has_pidfd: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    deaf = "trap '' TERM; echo $$; while :; do sleep 0.1; done"
+    ended = run("sh", "-c", f'sh -c "{deaf.replace("$", chr(92) + "$")}" & wait', timeout_s=1.0)
+    assert ended.status is None
+    pid = int(ended.output)
+    until(lambda: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize("has_pidfd", [True, False])
+def test_a_status_is_told_without_pidfd_too(
+    has_pidfd: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_pidfd:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert run("sh", "-c", "sleep 0.6; exit 3").status == 3
 
 
 def test_there_is_nothing_to_read_from() -> None:

@@ -185,6 +185,21 @@ def test_a_remote_out_of_reach_is_no_empty_board(remote: Remote) -> None:
     assert unknown.value.code == "outcome_unknown"
 
 
+def test_half_an_answer_is_no_empty_board(remote: Remote, tmp_path: Path) -> None:
+    flood = 'case " $* " in *" ls-remote "*) head -c 5000000 /dev/zero;; esac\nexec "$REAL" "$@"'
+    appended(remote.store(remote.clone("writer")), ONE)
+    store = remote.store(remote.clone("reader"), environment=wrapper(tmp_path / "bin", flood))
+    with pytest.raises(CallboardError) as refused:
+        store.revision()
+    assert refused.value.code == "git_output_limit"
+
+
+def test_a_push_that_says_too_much_is_looked_after(remote: Remote, tmp_path: Path) -> None:
+    flood = 'case " $* " in *" push "*) "$REAL" "$@"; exec yes;; esac\nexec "$REAL" "$@"'
+    store = remote.store(remote.clone("writer"), environment=wrapper(tmp_path / "bin", flood))
+    assert appended(store, ONE).revision == remote.tip()
+
+
 def test_offline_shows_what_was_read_last_and_writes_nothing(remote: Remote) -> None:
     clone = remote.clone("reader")
     with pytest.raises(CallboardError) as refused:

@@ -150,24 +150,54 @@ def test_a_clone_with_a_cut_history_reads_all_and_appends(
     assert git(remote.path, "rev-list", "--count", "work-queue") == "4"
 
 
-def test_a_remote_that_takes_nothing_shallow_says_what_to_do(
-    remote: Remote, git: Git, opened: Open
+@pytest.mark.parametrize("reason", ["a hook", "the cut history"])
+def test_what_may_be_refused_for_a_cut_history_is_told_as_such(
+    remote: Remote, git: Git, opened: Open, reason: str
 ) -> None:
+    git(remote.root / "source", "commit", "-q", "--allow-empty", "-m", "second")
+    git(remote.root / "source", "push", "-q", str(remote.path), "main")
     clone = remote.clone("cut", "--depth", "1")
-    (clone / "new").write_text("new\n")
-    git(clone, "add", "new")
-    git(clone, "commit", "-qm", "second")
+    git(clone, "commit", "-q", "--allow-empty", "-m", "third")
     commit = git(clone, "rev-parse", "HEAD")
-    git(remote.path, "update-ref", "refs/heads/main", git(remote.path, "hash-object", "-w", "-t",
-        "commit", "--stdin", stdin=git(remote.path, "cat-file", "commit", "main").encode() +
-        b"changed\n"))  # fmt: skip
-    remote.hook("pre-receive", "exit 1")
+    if reason == "a hook":
+        remote.hook("pre-receive", "exit 1")
+    else:
+        # The remote has forgotten what this clone's history begins with.
+        orphan = git(remote.path, "commit-tree", "main^{tree}", "-m", "other")
+        git(remote.path, "update-ref", "refs/heads/main", orphan)
+        git(remote.path, "gc", "-q", "--prune=now")
     repository = opened(clone)
     made = RemoteRefs(repository, Transport(repository, RemoteAccess("origin", dict(os.environ))))
     with pytest.raises(CallboardError) as refused:
         made.create({"refs/heads/callboard/0123456789ab-1": commit})
-    assert refused.value.code == "shallow_refused"
-    assert refused.value.hint == "git fetch --unshallow origin"
+    assert refused.value.code == "push_refused"
+    assert refused.value.details["shallow"] is True
+    assert "may not take" in refused.value.message
+    assert "may be the cut history: git fetch --unshallow origin" in str(refused.value.hint)
+    assert ("shallow" in str(refused.value.details["said"])) is (reason == "the cut history")
+    # What needs no history from here is refused by a hook alone.
+    blob = {"refs/callboard/artifacts/c_1/a": repository.write_blob(b"a")}
+    if reason == "a hook":
+        with pytest.raises(CallboardError) as refused:
+            made.create(blob)
+        assert refused.value.details["shallow"] is False
+        assert "cut" not in refused.value.message + str(refused.value.hint)
+    else:
+        made.create(blob)
+
+
+def test_a_hook_s_refusal_to_a_whole_clone_says_nothing_of_a_cut_history(
+    remote: Remote, git: Git, opened: Open
+) -> None:
+    clone = remote.clone("whole")
+    remote.hook("pre-receive", "exit 1")
+    repository = opened(clone)
+    made = RemoteRefs(repository, Transport(repository, RemoteAccess("origin", dict(os.environ))))
+    with pytest.raises(CallboardError) as refused:
+        made.create({"refs/heads/callboard/0123456789ab-1": git(clone, "rev-parse", "HEAD")})
+    assert refused.value.code == "push_refused"
+    assert refused.value.details["shallow"] is False
+    assert "cut" not in refused.value.message + str(refused.value.hint)
 
 
 # --- pushes that do not answer ---------------------------------------------------------------

@@ -25,7 +25,7 @@ from callboard.errors import CallboardError
 
 GIT_READBACK = "git-readback"
 # What a remote says of outputs, as a verdict; anything else is that it could not be asked.
-_NOT_TAKEN = frozenset({"push_refused", "remote_ref_conflict", "shallow_refused"})
+_NOT_TAKEN = frozenset({"push_refused", "remote_ref_conflict"})
 
 
 def run_of(site: Site, state: DispatchState, run_id: str) -> ops.Run:

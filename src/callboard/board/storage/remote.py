@@ -17,7 +17,6 @@ from callboard.board.storage.git import LEDGER_FILE, GitStore
 from callboard.board.storage.git_child import Ended
 from callboard.board.storage.refs import check_name
 from callboard.board.storage.remote_refusals import (
-    OUTAGES,
     board_offline,
     fetch_failed,
     history_lost,
@@ -230,8 +229,6 @@ class RemoteStore(GitStore):
         try:
             return self._transport.patiently(self._look)
         except CallboardError as error:
-            if error.code not in OUTAGES:
-                raise
             why = "afterwards the remote could not be asked"
             raise push_unknown(self._transport.remote, self._ref, why) from error
 

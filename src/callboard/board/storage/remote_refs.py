@@ -13,7 +13,6 @@ from callboard.board.storage.remote_refusals import (
     push_refused,
     ref_taken,
     remote_timeout,
-    shallow_refused,
 )
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.transport import Transport, Update
@@ -34,8 +33,8 @@ class RemoteRefs:
         """Make the full names `refs` on the remote, each for its object here.
 
         One that is there for the same object already is as good. Raises `remote_ref_conflict` for
-        one that holds another, `push_refused`, `shallow_refused`, `remote_unreachable` or
-        `remote_timeout`; then some of them may have been made.
+        one that holds another, `push_refused`, `remote_unreachable` or `remote_timeout`; then some
+        of them may have been made.
         """
         missing, ended = dict(refs), Ended(0, b"", "")
         for _ in range(_TRIES):
@@ -89,7 +88,8 @@ class RemoteRefs:
         remote, ref = self._transport.remote, min(missing)
         if ended.status is None:
             return remote_timeout(remote, "pushed to", self._transport.timeout_s)
-        commits = sorted(one for one in missing if one.startswith("refs/heads/"))
-        if self._repository.is_shallow and commits:
-            return shallow_refused(remote, missing[commits[0]], ended.said)
-        return push_refused(remote, ref, ended.status, ended.said, shallow=False)
+        # Only commits have a history that can be cut.
+        shallow = self._repository.is_shallow and any(
+            one.startswith("refs/heads/") for one in missing
+        )
+        return push_refused(remote, ref, ended.status, ended.said, shallow=shallow)

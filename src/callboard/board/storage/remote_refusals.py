@@ -75,6 +75,16 @@ def cannot_run(name: str, command: str, error: OSError) -> CallboardError:
     )
 
 
+def too_much_said(name: str, command: str, limit_bytes: int) -> CallboardError:
+    """The refusal of an answer that is too long to be read whole."""
+    return CallboardError(
+        "git_output_limit",
+        f"git {command} answered with more than {limit_bytes} bytes about the remote {name!r}",
+        f"see what it says: git ls-remote {name}; a remote with fewer branches can hold a board",
+        {"remote": name, "command": command, "limit_bytes": limit_bytes},
+    )
+
+
 def fetch_failed(name: str, ref: str) -> CallboardError:
     """The refusal of a remote that answers and does not hand over what it has."""
     return CallboardError(
@@ -90,14 +100,16 @@ def push_refused(
 ) -> CallboardError:
     """The refusal of a push by a remote whose ref stands where it was expected.
 
-    `shallow` tells that this clone has a cut history, which some remotes do not take from.
+    `shallow` tells that this clone has a cut history, which may be the reason: only words that
+    differ from remote to remote would tell it from a hook's refusal.
     """
-    cut = f"; where it takes nothing from a shallow clone: git fetch --unshallow {name}"
+    reason = ", or may not take what a clone with a cut history sends" if shallow else ""
+    cut = f"; if it may be the cut history: git fetch --unshallow {name}" if shallow else ""
     return CallboardError(
         "push_refused",
-        f"the remote {name!r} does not let this user write {ref!r}; nothing was written",
+        f"the remote {name!r} does not let this user write {ref!r}{reason}; nothing was written",
         "ask who runs it for the right to push there: a protected branch, a hook or a missing "
-        f"permission stands against it{cut if shallow else ''}",
+        f"permission stands against it{cut}",
         {
             "remote": name,
             "ref": ref,
@@ -105,17 +117,6 @@ def push_refused(
             "shallow": shallow,
             "said": without_secrets(said),
         },
-    )
-
-
-def shallow_refused(name: str, commit: str, said: str) -> CallboardError:
-    """The refusal of commits whose history this clone has cut, by a remote that lacks it too."""
-    return CallboardError(
-        "shallow_refused",
-        f"the remote {name!r} does not take the commit {commit} from this clone, whose history is "
-        "cut short",
-        f"git fetch --unshallow {name}",
-        {"remote": name, "commit": commit, "said": without_secrets(said)},
     )
 
 

@@ -14,7 +14,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from callboard.board.storage.remote_refusals import (
     remote_timeout,
     remote_unknown,
     remote_unreachable,
+    too_much_said,
 )
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
@@ -36,6 +37,8 @@ _NAME = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,{MAX_NAME_CHARACTERS - 1}}}"
 _ANSWER_BYTES = 4 * 1024 * 1024
 _NO_REF = 2
 _MAX_TIPS = 1_000
+_MOST_REASONS = 8
+_LONGEST_REASON = 500
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
 T = TypeVar("T")
@@ -199,7 +202,8 @@ class Transport:
         Every `new` of a ref that exists must be made upon its `old`, so that nothing is ever
         forced: the lease narrows an ordinary push, which would also revive a ref that was set
         back or removed. The status is 0 only if all were taken, None where the time was up; then,
-        and for any other status, only the remote's refs tell what happened.
+        and for any other status, only the remote's refs tell what happened. So too much of an
+        answer is no refusal here.
         """
         arguments = [
             "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags",
@@ -208,7 +212,12 @@ class Transport:
             self.remote,
             *(f"{one.new}:{one.ref}" for one in updates),
         ]  # fmt: skip
-        return self._connect("push", arguments)
+        ended = self._call("push", arguments, self._ready)
+        # The remote's reasons are in the answer, not among what is said. They are for people.
+        answers = ended.output.decode("utf-8", "replace").split("\n")
+        reasons = [one for one in answers if one.startswith("!") and len(one) <= _LONGEST_REASON]
+        reasons = reasons[:_MOST_REASONS]
+        return replace(ended, said="\n".join([ended.said, *reasons]).strip())
 
     def is_pushed(self, commit: str) -> bool:
         """Whether `commit` is on a branch of the remote, as far as that can be told from here.
@@ -266,6 +275,15 @@ class Transport:
 
     def _run(
         self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> Ended:
+        """Half an answer is none: what is missing from it would read as absent."""
+        ended = self._call(name, arguments, environment)
+        if ended.is_cut:
+            raise too_much_said(self.remote, name, _ANSWER_BYTES)
+        return ended
+
+    def _call(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None
     ) -> Ended:
         try:
             return run_child(
