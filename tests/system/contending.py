@@ -1,9 +1,10 @@
 """One of many processes on one board, started as a program: does one thing until it is told to end.
 
 Arguments: the verb (`submit`, `dispatch`, `checkpoint` or `read`), repository, config folder, state
-folder, the file that ends it, and a name. A dispatching one carries each Claim through its whole
-life on the board without running anything, so that nothing but the writing is measured. Prints what
-it did as JSON.
+folder, the file that ends it, and a name. Beside the file that ends it, it makes `ready-NAME` and
+waits for `go`, so that all of them begin together. A dispatching one carries each Claim through its
+whole life on the board without running anything, so that nothing but the writing is measured.
+Prints what it did as JSON.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from callboard.board.board import Accepted, Board, Folders, new_request_id
@@ -119,10 +121,20 @@ def reading(board: Board, end: Path) -> Iterator[dict[str, Any]]:
             yield {"commits": seen, "works": projection.counters.work}
 
 
+def await_others(end: Path, name: str) -> None:
+    """Begin with the others."""
+    end.with_name(f"ready-{name}").touch()
+    pause = Event()
+    while not end.with_name("go").exists():
+        pause.wait(0.01)
+
+
 def main() -> None:
     """Do one part until the file is there."""
     verb, repository, config, state, end, name = sys.argv[1:]
     with Board.open(repository, Folders(Path(config), Path(state))) as board:
+        board.history()
+        await_others(Path(end), name)
         if verb == "submit":
             done = list(submitting(board, name, Path(end)))
         elif verb == "checkpoint":

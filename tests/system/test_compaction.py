@@ -103,6 +103,7 @@ def test_nothing_is_lost_while_two_processes_compact(world: World) -> None:
     dispatcher = start(world, "dispatch", "d")
     compactors = [start(world, "checkpoint", f"c{number}") for number in range(COMPACTORS)]
     reader = start(world, "read", "r")
+    world.begin_together(len(submitters) + len(compactors) + 2)
     Event().wait(SECONDS)
     world.file("end").touch()
     submitted = [one for process in submitters for one in answer(process)]
@@ -126,6 +127,7 @@ def test_nothing_is_lost_while_two_processes_compact(world: World) -> None:
 
 def test_killed_at_any_moment_the_board_is_the_one_before_or_the_one_after(world: World) -> None:
     world.submit({"key": "first"}, {"key": "second"})
+    world.file("go").touch()
     for round_number in range(12 if DEEP else 5):
         with Board.open(world.path, world.folders) as board:
             before = board.history().projection.ordinal

@@ -61,6 +61,7 @@ def test_dispatchers_and_submitters_on_one_board(world: World) -> None:
     world.submit({"key": "first"})
     submitters = [_start(world, "submit", f"s{number}") for number in range(SUBMITTERS)]
     dispatchers = [_start(world, "dispatch", f"d{number}") for number in range(DISPATCHERS)]
+    world.begin_together(len(submitters) + len(dispatchers))
     Event().wait(SECONDS)
     world.file("end").touch()
     answers = [_answer(process) for process in (*submitters, *dispatchers)]

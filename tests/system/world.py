@@ -149,6 +149,11 @@ class World:
         with ThreadPoolExecutor(count) as pool:
             return [found for each in pool.map(reconcile, range(count)) for found in each]
 
+    def begin_together(self, count: int) -> None:
+        """Let `count` processes of `contending.py` begin once all of them are there."""
+        until(lambda: len(list(self.root.glob("ready-*"))) == count, timeout_s=120)
+        self.file("go").touch()
+
     @staticmethod
     def wait_for(path: Path) -> None:
         """Wait until somebody made that file."""

@@ -404,7 +404,7 @@ def test_a_plain_clone_never_shows_a_board_of_its_remote_as_empty(
         with pytest.raises(CallboardError) as refused:
             ask()
         assert refused.value.code == "queue_not_fetched"
-        assert "git fetch origin work-queue:work-queue" in str(refused.value.hint)
+        assert "callboard --remote origin status" in str(refused.value.hint)
 
 
 def test_a_call_that_takes_too_long_is_stopped_with_all_it_started(
