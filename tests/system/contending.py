@@ -19,7 +19,7 @@ from typing import Any
 
 from callboard.board.board import Accepted, Board, Folders, new_request_id
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.registry import new_run_id
+from callboard.board.execution.hosts.local.registry import new_run_id
 from callboard.board.execution.settle import Settler, run_of
 from callboard.board.execution.site import Site
 from callboard.board.publishing import lifecycle

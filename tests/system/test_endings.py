@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.registry_rows import WorkerRun
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.hosts.local.registry_rows import WorkerRun
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.protocol import operations as ops
 from callboard.clock import FixedClock, SystemClock
 from tests.board.execution.waiting import until
 from tests.system.world import BOTH, WORKER, World, make_world, recipe
 
 APPEND = "callboard.board.storage.git:GitStore.append"
-PREPARE = "callboard.board.execution.registry:RunRegistry.prepare"
+PREPARE = "callboard.board.execution.hosts.local.registry:RunRegistry.prepare"
 HOUR_MS = 3_600_000
 
 

@@ -17,6 +17,7 @@ from tests.ambient import DEEP
 from tests.system.world import BOTH, WORKER, World, make_world, recipe
 
 EXECUTION = "callboard.board.execution."
+LOCAL = EXECUTION + "hosts.local."
 OUTPUTS = "callboard.board.outputs."
 APPEND = "callboard.board.storage.git:GitStore.append"
 SET_REF = "callboard.board.storage.repository:Repository.set_ref"
@@ -44,14 +45,14 @@ DISPATCHER = (
     Point("grant-ref-swap", SWAP, "after", 1, 1, "work-queue"),
     Point("start-append", APPEND, "before", 1, 1, "Request: start_"),
     Point("start-append", APPEND, "after", 2, 1, "Request: start_"),
-    Point("registry-prepare", EXECUTION + "registry:RunRegistry.prepare", "before", 2, 1),
-    Point("registry-prepare", EXECUTION + "registry:RunRegistry.prepare", "after", 2, 1),
+    Point("registry-prepare", LOCAL + "registry:RunRegistry.prepare", "before", 2, 1),
+    Point("registry-prepare", LOCAL + "registry:RunRegistry.prepare", "after", 2, 1),
     Point("spawn", EXECUTION + "dispatcher:Dispatcher._spawn", "before", 2, 1),
     Point("spawn", EXECUTION + "dispatcher:Dispatcher._spawn", "after", 1, 1),
 )
 SUPERVISOR = (
-    Point("claim-running", EXECUTION + "registry:RunRegistry.claim_running", "before", 2, 1),
-    Point("claim-running", EXECUTION + "registry:RunRegistry.claim_running", "after", 2, 1),
+    Point("claim-running", LOCAL + "registry:RunRegistry.claim_running", "before", 2, 1),
+    Point("claim-running", LOCAL + "registry:RunRegistry.claim_running", "after", 2, 1),
     Point("bind-append", APPEND, "before", 2, 1, "Request: bind_"),
     Point("bind-append", APPEND, "after", 2, 1, "Request: bind_"),
     Point("staging-made", OUTPUTS + "staging:prepare_folder", "after", 2, 1),
@@ -59,10 +60,10 @@ SUPERVISOR = (
     Point("workspace", EXECUTION + "workspace:create", "before", 2, 1),
     Point("workspace-populate", EXECUTION + "workspace:_populate", "before", 2, 1),
     Point("workspace", EXECUTION + "workspace:create", "after", 2, 1),
-    Point("child-held", EXECUTION + "processes:hold", "after", 2, 1),
-    Point("child-recorded", EXECUTION + "registry:RunRegistry.record_worker", "after", 2, 1),
-    Point("child-go", EXECUTION + "processes:HeldProcess.run", "before", 2, 1),
-    Point("worker-ended", EXECUTION + "processes:HeldProcess.run", "after", 2, 2),
+    Point("child-held", LOCAL + "processes:hold", "after", 2, 1),
+    Point("child-recorded", LOCAL + "registry:RunRegistry.record_worker", "after", 2, 1),
+    Point("child-go", LOCAL + "processes:HeldProcess.run", "before", 2, 1),
+    Point("worker-ended", LOCAL + "processes:HeldProcess.run", "after", 2, 2),
     Point("intake", OUTPUTS + "intake:take", "before", 2, 2),
     Point("patch-made", EXECUTION + "snapshot:diff_to_commit", "after", 2, 2),
     Point("patch-unpack", EXECUTION + "transfer:_unpack", "before", 2, 2),
@@ -82,8 +83,8 @@ SUPERVISOR = (
     Point("verified", OUTPUTS + "delivery:verify_delivery", "after", 1, 1),
     Point("result-append", APPEND, "before", 1, 1, "Request: result_"),
     Point("result-append", APPEND, "after", 1, 1, "Request: result_"),
-    Point("registry-finish", EXECUTION + "registry:RunRegistry.finish", "before", 1, 1),
-    Point("registry-finish", EXECUTION + "registry:RunRegistry.finish", "after", 1, 1),
+    Point("registry-finish", LOCAL + "registry:RunRegistry.finish", "before", 1, 1),
+    Point("registry-finish", LOCAL + "registry:RunRegistry.finish", "after", 1, 1),
     Point("release-append", APPEND, "before", 1, 1, "Request: release_"),
     Point("release-append", APPEND, "after", 1, 1, "Request: release_"),
     Point("dispose", EXECUTION + "disposal:dispose", "before", 1, 1),
@@ -91,11 +92,11 @@ SUPERVISOR = (
 )
 # A reconciler that is killed in turn, after a supervisor was killed at the point named first.
 RECONCILER = (
-    Point("void", EXECUTION + "registry:RunRegistry.void", "before", 2, 1),
-    Point("void", EXECUTION + "registry:RunRegistry.void", "after", 2, 1),
-    Point("orphans", EXECUTION + "orphans:stop_orphans", "before", 2, 2),
-    Point("orphans", EXECUTION + "orphans:stop_orphans", "after", 2, 2),
-    Point("lost-finish", EXECUTION + "registry:RunRegistry.finish", "after", 2, 2),
+    Point("void", LOCAL + "registry:RunRegistry.void", "before", 2, 1),
+    Point("void", LOCAL + "registry:RunRegistry.void", "after", 2, 1),
+    Point("orphans", LOCAL + "orphans:stop_orphans", "before", 2, 2),
+    Point("orphans", LOCAL + "orphans:stop_orphans", "after", 2, 2),
+    Point("lost-finish", LOCAL + "registry:RunRegistry.finish", "after", 2, 2),
     Point("lost-release", APPEND, "before", 2, 2, "Request: release_"),
     Point("lost-release", APPEND, "after", 2, 2, "Request: release_"),
     Point("late-bind", APPEND, "after", 2, 1, "Request: bind_"),

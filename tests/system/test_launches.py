@@ -14,7 +14,7 @@ from callboard.errors import CallboardError
 from tests.board.execution.waiting import until
 from tests.system.world import BOTH, World
 
-CLAIM_RUNNING = "callboard.board.execution.registry:RunRegistry.claim_running"
+CLAIM_RUNNING = "callboard.board.execution.hosts.local.registry:RunRegistry.claim_running"
 APPEND = "callboard.board.storage.git:GitStore.append"
 STUBBORN = {"script": ["exit 1"], "first": ["exit 1"]}
 

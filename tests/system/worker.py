@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from callboard.board.execution.identity import ProcessIdentity, current, look, state
+from callboard.board.execution.hosts.local.identity import ProcessIdentity, current, look, state
 from callboard.board.outputs.staging import Stager, read_assignment
 from callboard.board.protocol.commit import AssignedClaim
 

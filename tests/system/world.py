@@ -25,12 +25,12 @@ from typing import Any
 import psutil
 
 from callboard.board.board import Board, Folders
-from callboard.board.execution import members
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.identity import ProcessFacts
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.identity import ProcessFacts
+from callboard.board.execution.hosts.local.registry_rows import WorkerRun, worker_run
 from callboard.board.execution.principal import make_principal
 from callboard.board.execution.reconcile import Reconciler
-from callboard.board.execution.registry_rows import WorkerRun, worker_run
 from callboard.board.ledger.history import History
 from callboard.board.projection.entities import WorkState
 from callboard.board.protocol import operations as ops

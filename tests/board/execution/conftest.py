@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution import members
 from callboard.board.execution.git import Git
-from callboard.board.execution.identity import ProcessIdentity, of, state
-from callboard.board.execution.registry import new_run_id
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.identity import ProcessIdentity, of, state
+from callboard.board.execution.hosts.local.registry import new_run_id
 from callboard.board.execution.workspace import Workspace, create
 from tests.board.execution import repositories
 from tests.board.execution.waiting import until

@@ -113,7 +113,7 @@ def _dispatches(pid: int) -> bool:
 
 
 def _role() -> str:
-    supervises = "callboard.board.execution.supervisor" in sys.orig_argv
+    supervises = "callboard.board.execution.hosts.local.supervisor" in sys.orig_argv
     return "supervisor" if supervises else "dispatcher"
 
 

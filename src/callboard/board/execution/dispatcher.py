@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Literal
 
-from callboard.board.execution.identity import current
-from callboard.board.execution.registry import new_run_id
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.hosts.local.identity import current
+from callboard.board.execution.hosts.local.registry import new_run_id
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.site import DISPATCH_WORKFLOW, Site
 from callboard.board.protocol.operations import Actor
 from callboard.board.publishing import lifecycle
@@ -24,7 +24,7 @@ from callboard.errors import CallboardError
 
 LaunchStatus = Literal["launched", "not_sender", "not_reserved", "nothing_open", "run_exists"]
 
-SUPERVISOR_MODULE = "callboard.board.execution.supervisor"
+SUPERVISOR_MODULE = "callboard.board.execution.hosts.local.supervisor"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from callboard.board.execution import registry_file
-from callboard.board.execution.identity import state as liveness
-from callboard.board.execution.run_folder import RunFolder
-from callboard.board.execution.run_report import claim_ending, read_report
+from callboard.board.execution.hosts.local import registry_file
+from callboard.board.execution.hosts.local.identity import state as liveness
+from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.hosts.local.run_report import claim_ending, read_report
 from callboard.board.execution.site import Site
 from callboard.errors import CallboardError
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.identity import state as liveness
-from callboard.board.execution.orphans import stop_orphans
-from callboard.board.execution.registry_rows import WorkerRun
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.hosts.local.identity import state as liveness
+from callboard.board.execution.hosts.local.orphans import stop_orphans
+from callboard.board.execution.hosts.local.registry_rows import WorkerRun
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.settle import Settler, run_of
 from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from callboard.board.execution.registry import RunRegistry
+from callboard.board.execution.hosts.local.registry import RunRegistry
 from callboard.board.ledger.past import stands_for
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Publisher

@@ -13,7 +13,7 @@ from dataclasses import replace
 from callboard.board.execution import workspace
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.git import Git
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.settle import Settler
 from callboard.board.execution.site import Site
 from callboard.board.execution.snapshot import diff_to_commit

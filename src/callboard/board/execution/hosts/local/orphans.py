@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-from callboard.board.execution import members
-from callboard.board.execution.identity import (
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.identity import (
     ProcessFacts,
     ProcessIdentity,
     current,
@@ -22,7 +22,7 @@ from callboard.board.execution.identity import (
     state,
     why_unknown,
 )
-from callboard.board.execution.members import Survivor
+from callboard.board.execution.hosts.local.members import Survivor
 from callboard.errors import CallboardError
 
 _LOOK_EVERY_S = 0.02

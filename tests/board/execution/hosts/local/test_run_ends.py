@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from tests.system.world import World, make_world, recipe
 
 _ONCE = "[work_queue.retry]\nmax_attempts = 1\nbackoff_seconds = 1\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from callboard.board.execution.identity import (
+from callboard.board.execution.hosts.local.identity import (
     ProcessIdentity,
     current,
     look,

@@ -10,10 +10,10 @@ import contextlib
 import os
 import signal
 
-from callboard.board.execution import members
-from callboard.board.execution.adoption import adopts
-from callboard.board.execution.identity import ProcessFacts
-from callboard.board.execution.members import Survivor
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.adoption import adopts
+from callboard.board.execution.hosts.local.identity import ProcessFacts
+from callboard.board.execution.hosts.local.members import Survivor
 
 
 class Family:

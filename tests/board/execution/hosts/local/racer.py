@@ -10,9 +10,9 @@ import json
 import sys
 from pathlib import Path
 
-from callboard.board.execution.identity import current
-from callboard.board.execution.registry import RunRegistry
-from callboard.board.execution.registry_rows import WorkerRun
+from callboard.board.execution.hosts.local.identity import current
+from callboard.board.execution.hosts.local.registry import RunRegistry
+from callboard.board.execution.hosts.local.registry_rows import WorkerRun
 from callboard.errors import CallboardError
 
 

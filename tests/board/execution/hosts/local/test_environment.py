@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from callboard.board.execution.environment import run_environment
+from callboard.board.execution.hosts.local.environment import run_environment
 
 OUTER = {
     "PATH": "/bin:/usr/bin",

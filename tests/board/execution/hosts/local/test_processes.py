@@ -17,12 +17,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from callboard.board.execution import members
-from callboard.board.execution.identity import ProcessIdentity, look, of, state
-from callboard.board.execution.members import RUN_MARK
-from callboard.board.execution.processes import Command, Outcome, hold
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.identity import ProcessIdentity, look, of, state
+from callboard.board.execution.hosts.local.members import RUN_MARK
+from callboard.board.execution.hosts.local.processes import Command, Outcome, hold
 from callboard.errors import CallboardError
-from tests.board.execution import supervisor
+from tests.board.execution.hosts.local import supervisor
 from tests.board.execution.waiting import until
 
 Ending = Callable[[int], ProcessIdentity]

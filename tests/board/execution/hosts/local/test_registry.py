@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.identity import current
-from callboard.board.execution.registry import RunRegistry, new_run_id
-from callboard.board.execution.registry_file import FILE_NAME
+from callboard.board.execution.hosts.local.identity import current
+from callboard.board.execution.hosts.local.registry import RunRegistry, new_run_id
+from callboard.board.execution.hosts.local.registry_file import FILE_NAME
 from callboard.errors import CallboardError
-from tests.board.execution import racer
-from tests.board.execution.racer import prepare
+from tests.board.execution.hosts.local import racer
+from tests.board.execution.hosts.local.racer import prepare
 
 PROCESSES = 8
 
@@ -397,7 +397,7 @@ def test_a_killed_writer_leaves_the_registry_whole(
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from callboard.board.execution.registry import RunRegistry\n"
+        "from callboard.board.execution.hosts.local.registry import RunRegistry\n"
         "registry = RunRegistry(Path(sys.argv[1]))\n"
         "with registry._writing() as database:\n"
         "    database.execute(\"UPDATE worker_run SET state = 'void', void_ms = 1\")\n"
@@ -419,8 +419,8 @@ def test_a_forked_child_opens_a_connection_of_its_own(
     program = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from callboard.board.execution.identity import current\n"
-        "from callboard.board.execution.registry import RunRegistry\n"
+        "from callboard.board.execution.hosts.local.identity import current\n"
+        "from callboard.board.execution.hosts.local.registry import RunRegistry\n"
         "registry = RunRegistry(Path(sys.argv[1]))\n"
         "registry.register_dispatcher(current(), now_ms=1)\n"
         "child = os.fork()\n"

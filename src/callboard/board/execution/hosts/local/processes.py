@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from callboard.board.execution import gate
-from callboard.board.execution.family import Family, present_now
-from callboard.board.execution.identity import ProcessFacts, ProcessIdentity, of
-from callboard.board.execution.logs import CappedLog, LogSummary
-from callboard.board.execution.members import RUN_MARK, Survivor
+from callboard.board.execution.hosts.local import gate
+from callboard.board.execution.hosts.local.family import Family, present_now
+from callboard.board.execution.hosts.local.identity import ProcessFacts, ProcessIdentity, of
+from callboard.board.execution.hosts.local.logs import CappedLog, LogSummary
+from callboard.board.execution.hosts.local.members import RUN_MARK, Survivor
 from callboard.errors import CallboardError
 
 Cause = Literal["exited", "timed_out", "stopped"]

@@ -13,9 +13,9 @@ import signal
 import sys
 from pathlib import Path
 
-from callboard.board.execution import members
-from callboard.board.execution.adoption import adopt_orphans
-from callboard.board.execution.processes import Command, hold
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.adoption import adopt_orphans
+from callboard.board.execution.hosts.local.processes import Command, hold
 
 
 def main() -> None:

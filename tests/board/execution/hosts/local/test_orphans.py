@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution import members
-from callboard.board.execution.identity import ProcessIdentity, current, look, of, state
-from callboard.board.execution.members import RUN_MARK
-from callboard.board.execution.orphans import stop_orphans
+from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local.identity import ProcessIdentity, current, look, of, state
+from callboard.board.execution.hosts.local.members import RUN_MARK
+from callboard.board.execution.hosts.local.orphans import stop_orphans
 from callboard.errors import CallboardError
 from tests.board.execution.waiting import until
 

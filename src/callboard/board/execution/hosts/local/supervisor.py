@@ -18,15 +18,16 @@ from pathlib import Path
 from types import FrameType
 
 from callboard import canonical, files
-from callboard.board.execution import adoption, workspace
+from callboard.board.execution import workspace
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.disposal import dispose
-from callboard.board.execution.environment import run_environment
 from callboard.board.execution.git import Git
-from callboard.board.execution.identity import current
+from callboard.board.execution.hosts.local import adoption
+from callboard.board.execution.hosts.local.environment import run_environment
+from callboard.board.execution.hosts.local.identity import current
+from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.principal import read_principal
-from callboard.board.execution.processes import Command, HeldProcess, Outcome, hold
-from callboard.board.execution.run_folder import RunFolder
 from callboard.board.execution.settle import run_of
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp

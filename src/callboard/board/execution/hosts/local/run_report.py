@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from callboard import canonical, files
-from callboard.board.execution.run_folder import RunFolder
+from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.errors import CallboardError
 
 MAX_REPORT_BYTES = 4 * 1024 * 1024

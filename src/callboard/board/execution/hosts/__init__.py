@@ -1,0 +1,1 @@
+"""Hosts: each runs workers in its own way, behind the one port of `execution.host`."""

@@ -1,0 +1,1 @@
+"""The host that is this machine: supervisors, their registry, and the processes they own."""
