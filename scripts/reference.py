@@ -112,6 +112,7 @@ MEANINGS = {
     "invalid_unicode": "the text is not valid Unicode",
     "issue_comment_conflict": "the node, the Claim or the comment id has another comment already",
     "issue_link_conflict": "the node or the issue has another link already",
+    "host_unsupported": "a worker runs on a host that this version cannot ask",
     "issue_link_invalid": "a node is mirrored in something that is no issue",
     "issue_link_missing": "a comment on a node that has no issue",
     "launch_failed": "a run could not be started",

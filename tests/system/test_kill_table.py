@@ -47,8 +47,8 @@ DISPATCHER = (
     Point("start-append", APPEND, "after", 2, 1, "Request: start_"),
     Point("registry-prepare", LOCAL + "registry:RunRegistry.prepare", "before", 2, 1),
     Point("registry-prepare", LOCAL + "registry:RunRegistry.prepare", "after", 2, 1),
-    Point("spawn", EXECUTION + "dispatcher:Dispatcher._spawn", "before", 2, 1),
-    Point("spawn", EXECUTION + "dispatcher:Dispatcher._spawn", "after", 1, 1),
+    Point("spawn", LOCAL + "host:LocalHost._spawn", "before", 2, 1),
+    Point("spawn", LOCAL + "host:LocalHost._spawn", "after", 1, 1),
 )
 SUPERVISOR = (
     Point("claim-running", LOCAL + "registry:RunRegistry.claim_running", "before", 2, 1),
@@ -99,12 +99,12 @@ RECONCILER = (
     Point("lost-finish", LOCAL + "registry:RunRegistry.finish", "after", 2, 2),
     Point("lost-release", APPEND, "before", 2, 2, "Request: release_"),
     Point("lost-release", APPEND, "after", 2, 2, "Request: release_"),
-    Point("late-bind", APPEND, "after", 2, 1, "Request: bind_"),
+    Point("late-bind", APPEND, "after", 2, 1, "Request: found_"),
     Point("late-effects", SET_REF, "after", 1, 1, "refs/callboard/artifacts/"),
     Point("late-result", APPEND, "before", 1, 1, "Request: result_"),
 )
 _FIRST_KILL = {
-    "void": (EXECUTION + "dispatcher:Dispatcher._spawn", "before", "dispatcher", ""),
+    "void": (LOCAL + "host:LocalHost._spawn", "before", "dispatcher", ""),
     "orphans": (OUTPUTS + "intake:take", "before", "supervisor", ""),
     "lost-finish": (OUTPUTS + "intake:take", "before", "supervisor", ""),
     "lost-release": (OUTPUTS + "intake:take", "before", "supervisor", ""),

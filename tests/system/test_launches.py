@@ -8,7 +8,7 @@ import json
 import pytest
 
 from callboard import canonical
-from callboard.board.execution import reconcile
+from callboard.board.execution.hosts.local import host
 from callboard.board.publishing.intents import Nothing
 from callboard.errors import CallboardError
 from tests.board.execution.waiting import until
@@ -50,7 +50,7 @@ def test_a_supervisor_that_comes_too_late_does_nothing(
     world.wait_for(world.file("killed"))
     process.kill()
     process.wait()
-    monkeypatch.setattr(reconcile, "LAUNCH_GRACE_MS", 0)
+    monkeypatch.setattr(host, "LAUNCH_GRACE_MS", 0)
     findings = world.reconcilers(10, 1)
     assert "released" in {word for found in findings for word in found.values()}
     world.file("confirm").touch()

@@ -19,7 +19,7 @@ from msgspec import UNSET
 from callboard.board.administering import Administration
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.following import Follower
-from callboard.board.execution.host import Host
+from callboard.board.execution.hosts.local.witness import Witness
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.routes import Routes
 from callboard.board.execution.site import Folders, Site
@@ -134,9 +134,9 @@ class Board(Administration):
         return self._policy_of(proposal)
 
     @property
-    def host(self) -> Host:
+    def host(self) -> Witness:
         """What this host can tell of runs: folders, reports, supervisors that are gone."""
-        return Host(self.site)
+        return Witness(self.site)
 
     # --- reading -------------------------------------------------------------------------------
 

@@ -1,48 +1,142 @@
-"""What this host can tell of runs beside the ledger: their folders, their reports, their end.
+"""The host port: whatever runs workers, as the execution of the board sees it.
 
-Looking only: it never makes the registry, and what it cannot know it leaves unsaid. Nothing is
-decided by it.
+Source: specification 1, §7.8. A host is asked for runs and answers with evidence about them; it
+decides nothing about Work, and the board believes it nothing that it does not say outright.
+Silence, delay and a lost answer are doubt. Only `ruled_out` proves that a launch never ran.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
-from callboard.board.execution.hosts.local import registry_file
-from callboard.board.execution.hosts.local.identity import state as liveness
-from callboard.board.execution.hosts.local.run_folder import RunFolder
-from callboard.board.execution.hosts.local.run_report import claim_ending, read_report
-from callboard.board.execution.site import Site
+from callboard.board.projection.entities import DispatchState
+from callboard.board.protocol.policy import Profile
 from callboard.errors import CallboardError
 
+RunStanding = Literal["queued", "running", "abandoned", "ended", "unknown"]
+"""`abandoned`: nobody watches over the run any more, so that it has to be ended; see `cancel`."""
 
-class Host:
-    """This host, as a witness of one site's runs."""
+Outlook = Literal["complete", "pending", "ruled_out", "unknown"]
+"""What may still come of a launch beside the runs that were found: nothing, a run that is on its
+way, nothing for ever (which is proof), or nobody can tell from here."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+RuledOut = Literal["ruled_out", "pending", "unknown"]
+CancelAnswer = Literal["asked", "ended", "unknown"]
 
-    def run_folder(self, run_id: str) -> Path | None:
-        """Where this host keeps a run's logs and report, if it does."""
-        folder = RunFolder.of(self._site.folders.state, run_id).root
-        return folder if folder.is_dir() else None
 
-    def ending(self, run_id: str, claim_id: str) -> dict[str, Any] | None:
-        """How the run's commands and the Claim ended, by the report in the run's folder; None
-        where this host has none. See `run_report.claim_ending`."""
-        report = read_report(RunFolder.of(self._site.folders.state, run_id))
-        return None if report is None else claim_ending(report, claim_id)
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The launch of one group, as the board's start marker fixes it.
 
-    def supervisor_is_gone(self, dispatch_id: str) -> bool:
-        """Whether the group's run was under way here and nobody watches over it any more, so
-        that the next `run` will end it. False also where this host cannot know."""
-        if not (self._site.folders.state / registry_file.FILE_NAME).is_file():
-            return False
-        try:
-            row = self._site.registry.find(self._site.key, dispatch_id)
-            if row is None or row.state != "running" or row.supervisor is None:
-                return False
-            return liveness(row.supervisor) == "dead"
-        except CallboardError:
-            return False
+    `sender_run_id` is the one run that may send it, "" where the marker names none.
+    """
+
+    dispatch_id: str
+    profile: Profile
+    principal: str
+    sender_run_id: str
+
+    @classmethod
+    def of(cls, state: DispatchState) -> Order:
+        """The order of a group that is started."""
+        sender = state.sender
+        run_id = None if sender is None else sender.run_id
+        return cls(
+            state.assignment.dispatch_id,
+            state.profile,
+            state.principal,
+            run_id if isinstance(run_id, str) else "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One attempt of one run, as its host knows it now.
+
+    The first six say which run it is; they are compared with the order before it is believed.
+    `conclusion` is how it ended. `why` is a reason code beside `unknown`.
+    """
+
+    run_id: str
+    run_attempt: int
+    workflow: str
+    ref: str
+    principal: str
+    event: str
+    standing: RunStanding
+    conclusion: str | None = None
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Every run that bears an order's dispatch id, and what may still come of the launch.
+
+    `why` is a reason code beside an outlook of `unknown`.
+    """
+
+    runs: tuple[RunFacts, ...]
+    outlook: Outlook
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAnswer:
+    """What came of sending an order.
+
+    `launched`: the run of that id will begin, or has. `refused`: it is proven that none was begun
+    and none will be; `error` says why. `uncertain`: nobody can tell from here. `taken`: the host
+    has a run for that dispatch already, so that this sender sent nothing.
+    """
+
+    status: Literal["launched", "refused", "uncertain", "taken"]
+    run_id: str | None = None
+    error: CallboardError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The end of one log of a run. `is_cut`: there is more before it."""
+
+    name: str
+    data: bytes
+    is_cut: bool = False
+
+
+class Host(Protocol):
+    """What every host does. All may raise `CallboardError`, which is doubt and never proof."""
+
+    def resolve(self, profile: Profile) -> str:
+        """The immutable revision that a run of the profile would be made of.
+
+        Raises `worker_unavailable` where this host cannot run it.
+        """
+        ...
+
+    def launch(self, order: Order) -> LaunchAnswer:
+        """Send the order. Only the sender of its start marker may, and only once."""
+        ...
+
+    def find(self, order: Order) -> Sighting:
+        """Look for the runs of a launch."""
+        ...
+
+    def inspect(self, order: Order, run_id: str) -> RunFacts:
+        """How one run stands, attempt 1 of it. An unknown run is `unknown`, never `ended`."""
+        ...
+
+    def rule_out(self, order: Order) -> RuledOut:
+        """Make sure that a launch of which no run was found never runs, where that is possible.
+
+        `ruled_out` proves it for good; `pending` and `unknown` prove nothing.
+        """
+        ...
+
+    def cancel(self, order: Order, run_id: str) -> CancelAnswer:
+        """Ask for the end of a run. `asked` is no end; `ended`: it had ended, or has now."""
+        ...
+
+    def logs(self, run_id: str, *, limit_bytes: int) -> tuple[Log, ...]:
+        """The last `limit_bytes` of each log that the host has of a run, by name."""
+        ...

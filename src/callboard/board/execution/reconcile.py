@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.hosts.local.identity import state as liveness
-from callboard.board.execution.hosts.local.orphans import stop_orphans
-from callboard.board.execution.hosts.local.registry_rows import WorkerRun
-from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.host import Host, Order, RunFacts, Sighting
+from callboard.board.execution.patience import Patience
 from callboard.board.execution.settle import Settler, run_of
 from callboard.board.projection.entities import DispatchState
+from callboard.board.protocol.policy import Reconciliation
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
-# How long a supervisor that lives may take to begin. Ruling it out earlier would do no harm, as it
-# then never begins, but would cost the Work an attempt.
-LAUNCH_GRACE_MS = 60_000
-ORPHAN_GRACE_S = 2.0
-SUPERVISOR_LOST = "supervisor_lost"
+# How long a launch that somebody with other evidence may only just have begun is left alone.
+ELSEWHERE_GRACE_MS = 60_000
 NOT_LAUNCHED = "not_launched"
+BINDING_CONFLICT = "run_binding_conflict"
+RERUN = "rerun_without_authority"
 OUT_OF_REACH = frozenset(
     {
-        "grants_paused", "launch_unresolved", "lifecycle_limit", "process_unknown",
-        "run_unknown_here", "sender_unknown_here", "supervisor_unknown_here", "waiting_for_slot",
+        "grants_paused", "host_unsupported", "launch_unresolved", "lifecycle_limit",
+        "process_unknown", "run_unknown_here", "supervisor_unknown_here", "waiting_for_slot",
+        "worker_unavailable", BINDING_CONFLICT,
     }
 )  # fmt: skip
 """Findings about groups that no further pass of this process will change by itself."""
@@ -51,7 +51,8 @@ class Reconciler:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._site = dispatcher.site
-        self._settler = Settler(self._site)
+        self._settler = Settler(self._site, dispatcher.host_of)
+        self._patience = Patience()
 
     def run_pass(self, may_start: Callable[[], bool] = lambda: True) -> Findings:
         """Look at every open group and pending delivery once.
@@ -82,24 +83,29 @@ class Reconciler:
             return error.code
 
     def _reconcile(self, state: DispatchState, may_start: Callable[[], bool]) -> str:
-        dispatch_id = state.assignment.dispatch_id
         if state.state == "reserved":
             return self._resume(state, may_start)
-        row = self._site.registry.find(self._site.key, dispatch_id)
         if state.state == "rejected":
             return self._nonlaunch(state)
-        if state.run is not None and (row is None or row.run_id != state.run.run_id):
-            # The board knows of a run that this registry has no record of: it proves nothing.
-            return self._unknown(state, "run_unknown_here")
-        if row is None:
-            return self._without_row(state)
-        if row.state == "prepared":
-            return self._prepared(state, row)
-        if row.state == "void":
-            return self._nonlaunch(state)
-        if row.state == "running":
-            return self._running(state, row)
-        return self._ended(state, row)
+        if self._dispatcher.owes(state):
+            return self._dispatcher.launch(state.assignment.dispatch_id).status
+        host, order = self._dispatcher.host_of(state.profile), Order.of(state)
+        if state.run is not None:
+            return self._bound(host, order, host.inspect(order, state.run.run_id))
+        bounds = self._bounds(state)
+        if not self._patience.is_due(order.dispatch_id, bounds, self._site.clock.now_ms()):
+            return f"launch_{state.state}"
+        try:
+            sighting = host.find(order)
+        except CallboardError as error:
+            if error.code in UNPUBLISHED:
+                raise
+            return self._unknown(state, error.code)
+        return self._unbound(host, order, state, sighting)
+
+    def _bounds(self, state: DispatchState) -> Reconciliation:
+        projection = self._site.publisher.refresh().projection
+        return projection.pool(state.assignment.pool).reconciliation
 
     def _resume(self, state: DispatchState, may_start: Callable[[], bool]) -> str:
         dispatch_id = state.assignment.dispatch_id
@@ -112,104 +118,69 @@ class Reconciler:
             return "waiting_for_slot"
         return self._dispatcher.launch(dispatch_id).status
 
-    def _without_row(self, state: DispatchState) -> str:
-        """A marker without a row: pending while its sender lives, else ruled out by a fence."""
-        sender_run = _sender(state)
-        sender = self._site.registry.dispatcher(sender_run)
-        if sender is None:
-            return self._unknown(state, "sender_unknown_here")
-        if liveness(sender.identity) != "dead":
-            return "launch_pending"
-        if self._runs_elsewhere(state):
-            return self._unknown(state, "run_unknown_here")
-        return self._rule_out(state, sender_run)
+    # --- launches without a binding ------------------------------------------------------------
 
-    def _runs_elsewhere(self, state: DispatchState) -> bool:
-        """Whether the group has an open run under another name of this repository: it was moved
-        or copied since, and a fence under the present name would not stop that run."""
-        dispatch_id = state.assignment.dispatch_id
-        return any(run.dispatch_id == dispatch_id for run in self._site.registry.list_open())
-
-    def _prepared(self, state: DispatchState, row: WorkerRun) -> str:
-        """Prepared, not running: the supervisor is on its way, or never came.
-
-        While launcher or supervisor live, the run may still begin. Whatever is decided here, the
-        registry lets only one side have it.
-        """
-        age_ms = self._site.clock.now_ms() - (row.prepared_ms or 0)
-        held = RunFolder.of(self._site.folders.state, row.run_id).is_held()
-        if held and age_ms < LAUNCH_GRACE_MS:
-            return "launch_pending"
-        return self._rule_out(state, row.sender_run_id)
-
-    def _rule_out(self, state: DispatchState, sender_run: str) -> str:
-        answer = self._site.registry.void(
-            self._site.key,
-            state.assignment.dispatch_id,
-            sender_run,
-            now_ms=self._site.clock.now_ms(),
-        )
-        if answer in ("voided", "already_void"):
+    def _unbound(self, host: Host, order: Order, state: DispatchState, sighting: Sighting) -> str:
+        """Bind the one run that was found, or tell what its absence means."""
+        runs = sighting.runs
+        if runs:
+            contradiction = _contradiction(order, sighting)
+            if contradiction is not None:
+                return self._unknown(state, contradiction)
+            return self._bind(host, order, state, runs[0])
+        if sighting.outlook == "ruled_out":
             return self._nonlaunch(state)
-        return "launch_pending" if answer in ("running", "ended") else self._unknown(state, answer)
+        if sighting.outlook == "complete":
+            return self._rule_out(host, order, state)
+        if sighting.outlook == "pending":
+            return "launch_pending"
+        return self._unknown(state, sighting.why or "evidence_unavailable")
+
+    def _rule_out(self, host: Host, order: Order, state: DispatchState) -> str:
+        answer = host.rule_out(order)
+        if answer == "ruled_out":
+            return self._nonlaunch(state)
+        return "launch_pending" if answer == "pending" else self._unknown(state, "not_ruled_out")
 
     def _nonlaunch(self, state: DispatchState) -> str:
         self._release(state.assignment.dispatch_id, Proof("nonlaunch", "host_api"), NOT_LAUNCHED)
         return "released"
 
-    def _running(self, state: DispatchState, row: WorkerRun) -> str:
-        supervisor = row.supervisor
-        alive = "unknown" if supervisor is None else liveness(supervisor)
-        if alive == "alive":
-            return "running" if state.state == "bound" else "binding"
-        if alive == "unknown":
-            return self._unknown(state, "supervisor_unknown_here")
-        survivors = stop_orphans(row.run_id, row.worker, ORPHAN_GRACE_S)
-        self._site.registry.finish(
-            row.run_id,
-            conclusion=SUPERVISOR_LOST,
-            exit_code=None,
-            signal=None,
-            survivors=[survivor.document() for survivor in survivors],
-            now_ms=self._site.clock.now_ms(),
+    def _bind(self, host: Host, order: Order, state: DispatchState, facts: RunFacts) -> str:
+        """Make the host's word for the one run durable, as the run itself may be doing now."""
+        run = run_of(self._site, state, facts.run_id)
+        self._site.publisher.publish(
+            lifecycle.bind(order.dispatch_id, run, self._site.actor("reconciler"))
         )
-        ended = self._site.registry.by_run(row.run_id)
-        return "supervisor_lost" if ended is None else self._ended(state, ended)
-
-    def _ended(self, state: DispatchState, row: WorkerRun) -> str:
-        """The run is over: bind what was never bound, close what is open, release once."""
-        dispatch_id = state.assignment.dispatch_id
-        # It may have bound itself after `state` was read, and before it was found dead.
-        state = self._site.publisher.refresh().projection.dispatches[dispatch_id]
-        if state.state != "bound":
-            run = run_of(self._site, state, row.run_id)
-            self._site.publisher.publish(
-                lifecycle.bind(dispatch_id, run, self._site.actor("reconciler"))
-            )
-        # The registry's table holds one for every run that ended.
-        conclusion = str(row.conclusion)
-        self._release(
-            dispatch_id, Proof("terminal_run", "host_api", conclusion=conclusion), conclusion
-        )
-        return "released"
+        self._patience.forget(order.dispatch_id)
+        return self._bound(host, order, facts)
 
     def _unknown(self, state: DispatchState, reason: str) -> str:
-        """No evidence from here: say so once, and after the deadline that it stays open."""
-        if state.state == "bound":
-            return reason
-        actor = self._site.actor("reconciler")
+        """No evidence from here: say so once, and when patience ends that it stays open."""
         dispatch_id = state.assignment.dispatch_id
-        if state.state == "started":
-            if self._is_under_way_elsewhere(state):
-                return "launch_pending"
-            self._site.publisher.publish(lifecycle.doubt(dispatch_id, "uncertain", reason, actor))
-            return "launch_uncertain"
-        pool = self._site.publisher.refresh().projection.pool(state.assignment.pool)
-        waited_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
-        if state.state == "uncertain" and waited_ms >= pool.reconciliation.deadline_ms:
-            self._site.publisher.publish(lifecycle.doubt(dispatch_id, "unresolved", reason, actor))
+        now_ms, bounds = self._site.clock.now_ms(), self._bounds(state)
+        if state.state == "started" and self._is_under_way_elsewhere(state):
+            return "launch_pending"
+        looks = self._patience.count(dispatch_id, now_ms)
+        if state.state == "unresolved":
+            self._patience.stop(dispatch_id)
             return "launch_unresolved"
-        return f"launch_{state.state}"
+        waited_ms = now_ms - (state.started_at or state.granted_at)
+        exhausted = looks >= bounds.max_attempts or waited_ms >= bounds.deadline_ms
+        # Whatever is told for the first time is in doubt before it is given up.
+        doubt: Literal["uncertain", "unresolved"] = (
+            "unresolved" if exhausted and state.state == "uncertain" else "uncertain"
+        )
+        self._site.publisher.publish(
+            lifecycle.doubt(
+                dispatch_id,
+                doubt,
+                reason,
+                self._site.actor("reconciler"),
+                Proof("reconciliation", "host_api", attempts=looks),
+            )
+        )
+        return f"launch_{doubt}"
 
     def _is_under_way_elsewhere(self, state: DispatchState) -> bool:
         """Whether somebody with another registry may only just have begun this launch: another
@@ -217,14 +188,40 @@ class Reconciler:
         sender = state.sender
         age_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
         ours = sender is None or sender.principal == self._site.principal
-        return (not ours or self._site.remote is not None) and age_ms < LAUNCH_GRACE_MS
+        return (not ours or self._site.remote is not None) and age_ms < ELSEWHERE_GRACE_MS
+
+    # --- runs ----------------------------------------------------------------------------------
+
+    def _bound(self, host: Host, order: Order, facts: RunFacts) -> str:
+        """The bound run as it stands: leave it, end what is left of it, or settle its end."""
+        if facts.standing == "abandoned":
+            if host.cancel(order, facts.run_id) != "ended":
+                return "run_abandoned"
+            facts = host.inspect(order, facts.run_id)
+        if facts.standing == "ended" and facts.run_attempt == 1:
+            return self._ended(order, facts)
+        if facts.standing in ("queued", "running"):
+            return "running"
+        return facts.why or "run_unknown_here"
+
+    def _ended(self, order: Order, facts: RunFacts) -> str:
+        """Close what is open, and free the place, once."""
+        conclusion = facts.conclusion or "unknown"
+        proof = Proof("terminal_run", "host_api", conclusion=conclusion)
+        self._release(order.dispatch_id, proof, conclusion)
+        return "released"
 
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")
         self._site.publisher.publish(lifecycle.release(dispatch_id, proof, reason, actor))
 
 
-def _sender(state: DispatchState) -> str:
-    sender = state.sender
-    run_id = None if sender is None else sender.run_id
-    return run_id if isinstance(run_id, str) else ""
+def _contradiction(order: Order, sighting: Sighting) -> str | None:
+    """Why the runs that were found cannot be bound; None where there is exactly the ordered one."""
+    if len(sighting.runs) > 1 or sighting.outlook == "ruled_out":
+        return BINDING_CONFLICT
+    facts, profile = sighting.runs[0], order.profile
+    if facts.run_attempt != 1:
+        return RERUN
+    found = (facts.workflow, facts.ref, facts.principal)
+    return None if found == (profile.workflow, profile.ref, order.principal) else BINDING_CONFLICT

@@ -9,6 +9,8 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
+from callboard.board.execution.host import Order
+from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
 from callboard.board.outputs.bounds import Unmet
@@ -44,8 +46,9 @@ def run_of(site: Site, state: DispatchState, run_id: str) -> ops.Run:
 class Settler:
     """Decides the delivery barriers of one site's board; counts its own attempts."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, host_of: HostOf | None = None) -> None:
         self._site = site
+        self._host_of = host_of or hosts_of(site)
         self._carriage = Carriage(site)
         # Work id -> how many attempts failed up to now, and when the last one did.
         self._failed: dict[str, tuple[int, int]] = {}
@@ -91,8 +94,7 @@ class Settler:
         """
         if self._site.remote is None:
             return False
-        dispatch_id = dispatch.assignment.dispatch_id
-        return self._site.registry.find(self._site.key, dispatch_id) is None
+        return not self._host_of(dispatch.profile).find(Order.of(dispatch)).runs
 
     def _deliver(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
         """Finish what was prepared, if anything is left of it, then read everything back.

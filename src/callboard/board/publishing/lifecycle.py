@@ -82,8 +82,8 @@ def start(dispatch_id: str, sender: ops.Actor, credential_principal: str) -> Ope
 
 
 def bind(dispatch_id: str, run: ops.Run, actor: ops.Actor) -> Operations:
-    """Bind the actual run. An identical binding that stands is `Nothing("already_bound")`;
-    another one is refused by the board as `run_binding_conflict`."""
+    """Bind the actual run. An identical binding that stands is `Nothing("already_bound")`, whoever
+    recorded it; another one is refused by the board as `run_binding_conflict`."""
 
     def make(projection: Projection, _at: int) -> list[ops.Operation] | Nothing:
         state = dispatch_of(projection, dispatch_id)
@@ -91,7 +91,11 @@ def bind(dispatch_id: str, run: ops.Run, actor: ops.Actor) -> Operations:
             return Nothing("already_bound", {"run_id": run.run_id})
         return [ops.Dispatch(dispatch_id=dispatch_id, state="bound", run=run)]
 
-    return Operations("dispatch", f"bind_{dispatch_id}_{run.run_id}", actor, make, named_by_its_id)
+    # The run itself and a reconciler may both come with it; each request is of one role.
+    verb = "bind" if actor.role == "worker" else "found"
+    return Operations(
+        "dispatch", f"{verb}_{dispatch_id}_{run.run_id}", actor, make, named_by_its_id
+    )
 
 
 def doubt(

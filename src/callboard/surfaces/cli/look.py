@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from callboard.board.execution.host import Host
+from callboard.board.execution.hosts.local.witness import Witness
 from callboard.board.protocol.contract import NO_WRITES
 from callboard.board.protocol.identities import root_graph_id
 from callboard.board.publishing.plan import CONTRACT_FIELD
@@ -57,7 +57,7 @@ def show(context: click.Context, node: str) -> None:
     emit(context, document, lambda: _show_text(document))
 
 
-def _add_host_facts(host: Host, claim: dict[str, Any]) -> None:
+def _add_host_facts(host: Witness, claim: dict[str, Any]) -> None:
     """What this host knows of an attempt: its folder, its ending, and that nobody watches it."""
     if claim["state"] == "open" and host.supervisor_is_gone(claim["dispatch_id"]):
         claim["supervisor"] = "gone"

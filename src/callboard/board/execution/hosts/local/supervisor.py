@@ -19,6 +19,7 @@ from types import FrameType
 
 from callboard import canonical, files
 from callboard.board.execution import workspace
+from callboard.board.execution.activation import activate
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.disposal import dispose
 from callboard.board.execution.git import Git
@@ -28,7 +29,6 @@ from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.principal import read_principal
-from callboard.board.execution.settle import run_of
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp
 from callboard.board.outputs.fault_document import fault_document
@@ -145,23 +145,13 @@ class Supervisor:
 
     def _bind(self) -> DispatchState | None:
         """Make the binding durable; None where the board refuses it."""
-        publisher = self._site.publisher
-        state = publisher.refresh().projection.dispatches[self._dispatch_id]
-        run = run_of(self._site, state, self._run_id)
-        actor = self._site.run_actor(
-            "worker",
-            workflow=state.profile.workflow,
-            run_id=self._run_id,
-            dispatch_id=self._dispatch_id,
-        )
         try:
-            publisher.publish(lifecycle.bind(self._dispatch_id, run, actor))
+            return activate(self._site, self._dispatch_id, self._run_id)
         except CallboardError as error:
             if error.code in UNPUBLISHED:
                 raise
             self._note(f"the board refused the binding: {error}")
             return None
-        return publisher.refresh().projection.dispatches[self._dispatch_id]
 
     # --- the worker's commands -----------------------------------------------------------------
 
