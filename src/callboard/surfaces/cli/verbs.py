@@ -15,6 +15,7 @@ VERBS = {
     "trace": ("look", "trace", "List every commit that touched a node, Claim or dispatch."),
     "dispatch": ("dispatch", "dispatch", "Grant and launch one batch."),
     "cancel": ("control", "cancel", "End nodes for good."),
+    "replace": ("replace", "replace", "Post a node in the place of one whose delivery failed."),
     "pause": ("control", "pause", "Pause admission or grants."),
     "resume": ("control", "resume", "Resume admission or grants."),
     "priority": ("control", "priority", "Let a waiting node compete in another class."),
