@@ -178,8 +178,7 @@ class Attestor:
                 "resource_limit",
                 f"it wrote {outcome.stdout.seen_bytes} bytes, at most {MAX_ANSWER_BYTES} are read",
             )
-        path = folder.log("verifier", "stdout")
-        data = files.read_bounded(path, MAX_ANSWER_BYTES, what="the answer")
+        data = _kept(folder.log("verifier", "stdout"), "the answer")
         # One value and nothing else: which of several would count, nobody could tell.
         value = canonical.decode(data.strip(), limit_bytes=MAX_ANSWER_BYTES)
         if not isinstance(value, dict):
@@ -190,7 +189,7 @@ class Attestor:
         for stream in ("stderr", "stdout"):
             path = folder.log("verifier", stream)
             with contextlib.suppress(CallboardError, OSError):
-                data = files.read_bounded(path, MAX_ANSWER_BYTES, what="the verifier's words")
+                data = _kept(path, "what it said")
                 text = self._redacted(data.decode("utf-8", "replace").strip())
                 if text:
                     return text[-_LAST_WORDS:]
@@ -220,6 +219,13 @@ class Attestor:
                 "folder": str(folder.root),
             },
         )
+
+
+def _kept(path: Path, what: str) -> bytes:
+    """A log of ours; a verifier that put something else in its place is not shown what that is."""
+    if path.is_symlink():
+        raise CallboardError("file_not_regular", f"{what} is a symbolic link now")
+    return files.read_bounded(path, MAX_ANSWER_BYTES, what=what)
 
 
 def redacted(text: str, secrets_: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.scalars import MAX_IDENTITY_BYTES
-from callboard.board.protocol.validate import refuse
+from callboard.board.protocol.validate import Fault, is_text, refuse, show
 from callboard.board.publishing.compilation import compile_plan
 from callboard.board.publishing.intents import (
     Candidate,
@@ -242,8 +242,12 @@ class Replace:
         faults = name_faults(key, "/key")
         if self.wish.graph is not None:
             faults += name_faults(graph, "/graph")
+        for at, one in enumerate(self.wish.after or ()):
+            # Older nodes may have names that are given to none any more; only text is asked for.
+            if not is_text(one):
+                faults.append(Fault(f"/after/{at}", f"{show(one)} names no node"))
         if faults:
-            option = "--key" if faults[0].pointer == "/key" else "--graph"
+            option = "--" + faults[0].pointer.split("/")[1]
             raise refuse("plan_invalid", "replacement", faults, f"give a plain name with {option}")
 
     @staticmethod
