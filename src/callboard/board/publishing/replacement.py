@@ -156,6 +156,7 @@ class Replace:
 
     def build(self, projection: Projection, at: int, commit_id: str) -> Candidate | Nothing:
         old = failed_work(projection, self.wish.work_id)
+        self._check_names(self.wish.key)
         graph = self.wish.graph or old.work.graph_id
         key = self.wish.key or next_key(projection, old.work, graph)
         remedy = self.remedy or Remedy("inspection", "rehearsal")
@@ -205,7 +206,7 @@ class Replace:
         at: int,
     ) -> ops.Work:
         graph, key = place
-        self._check_names(graph, key)
+        self._check_names(key)
         after = self.wish.after
         node = Node(
             key=key,
@@ -238,10 +239,10 @@ class Replace:
             replacement_of=origin,
         )
 
-    def _check_names(self, graph: str, key: str) -> None:
-        faults = name_faults(key, "/key")
+    def _check_names(self, key: str | None) -> None:
+        faults = [] if key is None else name_faults(key, "/key")
         if self.wish.graph is not None:
-            faults += name_faults(graph, "/graph")
+            faults += name_faults(self.wish.graph, "/graph")
         for at, one in enumerate(self.wish.after or ()):
             # Older nodes may have names that are given to none any more; only text is asked for.
             if not is_text(one):
