@@ -24,6 +24,7 @@ from callboard.board.protocol.policy import Profile
 
 Ownership = Literal["available", "claimed", "completed", "cancelled"]
 Barrier = Literal["none", "pending", "verified", "failed"]
+Effects = Literal["none", "partial", "unknown"]
 ClaimPhase = Literal["open", "completed", "cancelled"]
 DispatchPhase = Literal["reserved", "started", "bound", "rejected", "uncertain", "unresolved"]
 
@@ -53,7 +54,7 @@ class WorkState(Struct, frozen=True, kw_only=True, gc=False):
     completed_at: int | None = None
     result: Payload | None = None
     result_commit_id: str | None = None
-    disposition: str | None = None
+    disposition: Effects | None = None
     failure_reason: str | None = None
     failure_commit_id: str | None = None
     cancellation_reason: str | None = None

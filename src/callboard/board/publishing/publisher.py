@@ -216,6 +216,17 @@ class Publisher:
                     races.lost()
                 view = first if in_doubt else "reread"
 
+    def rehearse(self, intent: Intent) -> None:
+        """Raise what publishing would refuse upon the present tip; nothing is written.
+
+        For what is better refused before something slow is begun. It promises nothing: publishing
+        judges anew.
+        """
+        with self._lock:
+            history = self._asked()
+            if isinstance(self._made(intent, history), _Made):
+                replay.take_back(history.projection)
+
     def compact(self, make: Callable[[History, str, int], Compacted]) -> Compacted:
         """Put one line in the place of the whole ledger, as `make` says of each tip it meets.
 

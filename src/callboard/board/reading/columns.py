@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from msgspec import UnsetType
-
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.board.projection.entities import ClaimState, WorkState
+from callboard.board.projection.lineage import Lineage
 from callboard.board.projection.routes import INCOMPATIBLE, UNAVAILABLE
 from callboard.board.projection.state import Projection
 from callboard.board.reading.attempts import attempts_by_work, run_facts
@@ -70,6 +69,10 @@ class Columns:
         found["done"].sort(key=lambda placed: (-(placed.since_ms or 0), placed.state.place))
         return found
 
+    def work(self, work_id: str) -> WorkState:
+        """The Work of an id that is on the board."""
+        return self._projection.works[work_id]
+
     def place(self, state: WorkState) -> Placed:
         """Where one Work stands."""
         if state.state == "available":
@@ -108,7 +111,9 @@ class Columns:
         if obstacle.path:
             cause = self._projection.works[obstacle.path[-1]]
             evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
-            advice = f"callboard show {self.names.typed(obstacle.path[-1])}"
+            advice = self._past_the_cause(state, cause)
+            if (stand_in := self.lineage.latest(cause.work.work_id)) is not None:
+                evidence["cause_replaced_by"] = self.names.label(stand_in.work.work_id)
         elif obstacle.reason == INCOMPATIBLE:
             advice = self._back_to_promise(state)
         elif obstacle.reason == UNAVAILABLE:
@@ -116,6 +121,20 @@ class Columns:
         else:
             advice = f"callboard show {self.names.typed(state.work.work_id)}"
         return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=advice)
+
+    def _past_the_cause(self, state: WorkState, cause: WorkState) -> str:
+        """What to type where a predecessor failed: replace it, or end what waits in vain."""
+        if cause.barrier != "failed":
+            return f"callboard show {self.names.typed(cause.work.work_id)}"
+        if self.lineage.replacement(cause.work.work_id) is None:
+            return self.replace_advice(cause)
+        return f"callboard cancel {self.names.typed(state.work.work_id)} --reason replaced"
+
+    def replace_advice(self, state: WorkState) -> str:
+        """The command that replaces a delivery-failed Work; only known-absent effects need no
+        verifier."""
+        proof = "" if state.disposition == "none" else " --verifier NAME"
+        return f"callboard replace {self.names.typed(state.work.work_id)}{proof}"
 
     def _back_to_promise(self, state: WorkState) -> str:
         """What to type where the worker has left a Work behind: the way back, or an end."""
@@ -166,10 +185,11 @@ class Columns:
                 # A checkpoint keeps that it failed and what is known of its effects, not why.
                 "before_checkpoint": True if state.failure_commit_id is None else None,
             }
-            if work_id in self._replaced:
-                evidence["replaced_by"] = self.names.label(self._replaced[work_id])
+            stand_in = self.lineage.replacement(work_id)
+            if stand_in is not None:
+                evidence["replaced_by"] = self.names.label(stand_in.work.work_id)
                 return Placed(state, "done", "replaced", since, evidence)
-            advice = f"callboard show {self.names.typed(work_id)}"
+            advice = self.replace_advice(state)
             return Placed(state, "stuck", "delivery_failed", since, evidence, advice)
         bound = self._projection.pool(state.work.pool).reconciliation.deadline_ms
         if since is None or self._view.at_ms - since <= bound:
@@ -196,13 +216,9 @@ class Columns:
         return run_facts(dispatch) | known(last_claim=claim.cancellation_reason)
 
     @cached_property
-    def _replaced(self) -> dict[str, str]:
-        """Replaced Work -> the Work in its place."""
-        return {
-            state.work.replacement_of.work_id: state.work.work_id
-            for state in self._projection.works.values()
-            if not isinstance(state.work.replacement_of, UnsetType)
-        }
+    def lineage(self) -> Lineage:
+        """Which Work stands in for which."""
+        return Lineage(self._projection)
 
     @cached_property
     def _attempts(self) -> dict[str, list[ClaimState]]:

@@ -34,10 +34,12 @@ from callboard.surfaces.cli.status import mark_if_lost
 from callboard.surfaces.cli.words import (
     attempt_text,
     basis_text,
+    blocked_text,
     conclusion_text,
     key_text,
     obstacle_text,
     reason_text,
+    replaces_text,
     stop_text,
 )
 
@@ -90,6 +92,7 @@ def _show_text(document: dict[str, Any]) -> Iterator[Block]:
         yield f"contract  {document_text(contract)}"
     if "result" in work:
         yield f"result    {document_text(work['result'])}"
+    yield from _lineage(document)
     yield from _edges("after", document["predecessors"])
     yield from _edges("before", document["successors"])
     for claim in document["claims"]:
@@ -107,6 +110,17 @@ def _column(document: dict[str, Any]) -> str:
 
 def _place(position: dict[str, Any]) -> str:
     return f"{position['commit']}.{position['operation']}"
+
+
+def _lineage(document: dict[str, Any], indent: str = "") -> Iterator[Block]:
+    """Both directions: what a node replaces, what replaces it, and what waits for it in vain."""
+    if "replaces" in document:
+        yield f"{indent}replaces  {replaces_text(document['replaces'])}"
+    if "replaced_by" in document:
+        one = document["replaced_by"]
+        yield f"{indent}replaced  by {one['name']}  ({one['column']})"
+    if "blocked" in document:
+        yield f"{indent}blocked   {blocked_text(document)}"
 
 
 def _edges(word: str, edges: list[dict[str, Any]]) -> Iterator[Block]:
@@ -177,6 +191,7 @@ def _why_text(document: dict[str, Any]) -> Iterator[Block]:
         when = clock(document.get("since_ms"), now_ms)
         yield f"  since {when}, after {count(document['attempts'], 'attempt')}"
         yield Hint(f"callboard show {document['typed']}")
+    yield from _lineage(document, "  ")
     if document["column"] != "ready":
         for obstacle in document["obstacles"][1:]:
             yield f"  and {obstacle_text(obstacle, now_ms)}"

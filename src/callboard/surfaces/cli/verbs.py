@@ -17,6 +17,7 @@ VERBS = {
     "reconcile": ("recover", "reconcile", "Find out what became of open launches and deliveries."),
     "stop": ("recover", "stop", "Ask a run to end; its Claims end as failed attempts."),
     "cancel": ("control", "cancel", "End nodes for good."),
+    "replace": ("replace", "replace", "Post a node in the place of one whose delivery failed."),
     "pause": ("control", "pause", "Pause admission or grants."),
     "resume": ("control", "resume", "Resume admission or grants."),
     "priority": ("control", "priority", "Let a waiting node compete in another class."),

@@ -117,6 +117,36 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     return obstacle_text({**evidence, "reason": reason}, now_ms)
 
 
+MAX_BLOCKED = 10
+
+
+def replaces_text(one: dict[str, Any]) -> str:
+    """What a node stands in for, and by what proof."""
+    why = f"{one['failure']}, " if "failure" in one else ""
+    return (
+        f"{one['name']}, whose delivery failed ({why}effects {one.get('effects', 'unknown')}): "
+        f"{one['disposition']}, {proof_text(one.get('receipt'))}"
+    )
+
+
+def proof_text(receipt: Any) -> str:
+    """The proof that a replacement rests on, shortened; `--json` has the whole."""
+    kind, _mark, rest = str(receipt).partition(":")
+    if kind == "verifier":
+        name, _at, proof = rest.partition("@")
+        return f"by verifier {name} at {proof[:12]}"
+    if kind == "failure":
+        return "as its effects never began"
+    return "unproven" if receipt is None else f"by {receipt}"
+
+
+def blocked_text(document: dict[str, Any]) -> str:
+    """The nodes that wait in vain, at most `MAX_BLOCKED` by name."""
+    names = [str(one["name"]) for one in document["blocked"][:MAX_BLOCKED]]
+    more = document["blocked_count"] - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+
+
 def obstacle_text(one: dict[str, Any], now_ms: int) -> str:
     """One thing in the way: `reason` with `path`, `until_ms`, `limit` or `found`."""
     reason = str(one["reason"])
@@ -128,7 +158,9 @@ def obstacle_text(one: dict[str, Any], now_ms: int) -> str:
     if reason == "dependency_failed":
         return f"waits for {path}, which {_cause(one.get('cause_reason'))}"
     if reason == "dependency_delivery_failed":
-        return f"waits for {path}, whose delivery failed"
+        instead = one.get("cause_replaced_by")
+        said = "" if instead is None else f"; {instead} replaces it, and this edge stays"
+        return f"waits for {path}, whose delivery failed{said}"
     if reason == "retry_delayed" and "until_ms" in one:
         left = duration(one["until_ms"] - now_ms + 999)
         return f"is tried again at {clock(one['until_ms'], now_ms)}, in {left}"
