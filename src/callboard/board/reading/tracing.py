@@ -22,6 +22,7 @@ from callboard.board.protocol.commit import QueueCommit
 from callboard.board.reading.attempts import attempts_by_work
 from callboard.board.reading.lines import commit_facts
 from callboard.board.reading.names import Names
+from callboard.board.reading.progress import Progress
 from callboard.board.reading.view import Document, View
 from callboard.canonical import encode
 
@@ -46,14 +47,16 @@ def trace_work(view: View, state: WorkState) -> Document:
     ids |= {claim.claim.dispatch_id for claim in claims}
     name = Names(view.projection).label(state.work.work_id)
     first = state.place >> POSITION_BITS
-    return _trace(view, {"work_id": state.work.work_id, "name": name}, ids, first)
+    subject = {"work_id": state.work.work_id, "name": name}
+    return _trace(view, subject, ids, first, Progress(view.projection))
 
 
 def trace_claim(view: View, claim: ClaimState) -> Document:
     """The trace of one Claim and its launch."""
     ids = {claim.claim.claim_id, claim.claim.dispatch_id}
     first = view.projection.commit_ids[claim.commit_id]
-    return _trace(view, {"claim_id": claim.claim.claim_id}, ids, first)
+    progress = Progress(view.projection, is_claim=True)
+    return _trace(view, {"claim_id": claim.claim.claim_id}, ids, first, progress)
 
 
 def trace_dispatch(view: View, dispatch: DispatchState) -> Document:
@@ -61,14 +64,21 @@ def trace_dispatch(view: View, dispatch: DispatchState) -> Document:
     ids = {dispatch.assignment.dispatch_id}
     ids |= {member.claim_id for member in dispatch.assignment.claims}
     first = view.projection.commit_ids[dispatch.assignment.commit_id]
-    return _trace(view, {"dispatch_id": dispatch.assignment.dispatch_id}, ids, first)
+    subject = {"dispatch_id": dispatch.assignment.dispatch_id}
+    return _trace(view, subject, ids, first, Progress(view.projection, is_launch=True))
 
 
-def _trace(view: View, subject: Document, ids: set[str], first: int) -> Document:
-    """The commits from ordinal `first` on that touch one of the ids."""
+def _trace(
+    view: View, subject: Document, ids: set[str], first: int, progress: Progress
+) -> Document:
+    """The commits from ordinal `first` on that touch one of the ids, each with how far the
+    subject had come after it."""
     names = Names(view.projection)
     found = [
-        _commit(commit, touching, names)
+        {
+            **_commit(commit, touching, names),
+            **progress.after(commit, [operation for _index, operation in touching]),
+        }
         for commit in _naming(view.history, ids, first)
         if (touching := [one for one in enumerate(commit.operations) if _touches(one[1], ids)])
     ]
