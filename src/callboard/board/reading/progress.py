@@ -7,8 +7,6 @@ whether it was ready. It shares its words with `stages`.
 
 from __future__ import annotations
 
-from msgspec import UNSET
-
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import QueueCommit
@@ -72,9 +70,9 @@ class Progress:
         elif isinstance(operation, ops.WorkCancellation):
             self._stage = "cancelled"
         elif isinstance(operation, ops.ClaimCancellation):
-            again = operation.retry_not_before
-            has_to_wait = again is not UNSET and again > commit.at
-            self._stage = "cancelled" if self._is_claim else "waiting" if has_to_wait else "ready"
+            has_to_wait = operation.retry_not_before > commit.at
+            again: LaunchStage = "waiting" if has_to_wait else "ready"
+            self._stage = "cancelled" if self._is_claim else again
 
     def _was_ready(self, work: ops.Work, ordinal: int) -> bool:
         """Whether every predecessor had its Result when the node was posted."""
