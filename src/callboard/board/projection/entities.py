@@ -89,7 +89,8 @@ class ClaimState(Struct, frozen=True, kw_only=True, gc=False):
 class DispatchState(Struct, frozen=True, kw_only=True, gc=False):
     """One group: its immutable assignment and profile, and how its launch stands.
 
-    `grant_principal` stands in for the launch credential until a start names it.
+    `grant_principal` stands in for the launch credential until a start names it. `noted_id` is the
+    commit of the latest launch record; a checkpoint forgets it.
     """
 
     assignment: Assignment
@@ -107,6 +108,7 @@ class DispatchState(Struct, frozen=True, kw_only=True, gc=False):
     credential_principal: str | None = None
     released_at: int | None = None
     conclusion: str | None = None
+    noted_id: str | None = None
 
     @property
     def principal(self) -> str:

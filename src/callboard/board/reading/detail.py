@@ -12,6 +12,7 @@ from callboard.board.projection.state import Projection
 from callboard.board.protocol.operations import Replacement, WorkDependency
 from callboard.board.reading.attempts import attempts_by_work, claim_document
 from callboard.board.reading.columns import Columns, Placed
+from callboard.board.reading.evidence import record_of
 from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.competition import Competition, Stop
 
@@ -31,12 +32,16 @@ def placed_document(columns: Columns, placed: Placed) -> Document:
         "priority": placed.state.priority,
         "fairness_key": work.fairness_key,
         "column": placed.column,
+        "stage": columns.stage(placed),
         "reason": placed.reason,
         "attempts": placed.state.attempts,
     }
     if placed.since_ms is not None:
         found["since_ms"] = placed.since_ms
-    if evidence := known(**placed.evidence):
+    evidence = known(**placed.evidence)
+    if placed.column == "stuck" and (record := record_of(columns.view, placed.state)):
+        evidence["record"] = record
+    if evidence:
         found["evidence"] = evidence
     if placed.next is not None:
         found["next"] = placed.next
@@ -127,6 +132,7 @@ def _stand_in(columns: Columns, state: WorkState) -> Document:
         "typed": columns.names.typed(state.work.work_id),
         "work_id": state.work.work_id,
         "column": placed.column,
+        "stage": columns.stage(placed),
         "reason": placed.reason,
     }
 
@@ -146,6 +152,7 @@ def _edge(columns: Columns, projection: Projection, work_id: str) -> Document:
         "name": columns.names.label(work_id),
         "work_id": work_id,
         "column": placed.column,
+        "stage": columns.stage(placed),
         "reason": placed.reason,
         "state": state.state,
         "barrier": state.barrier,

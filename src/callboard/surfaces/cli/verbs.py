@@ -13,6 +13,7 @@ VERBS = {
     "show": ("look", "show", "Show one node in full."),
     "explain": ("look", "explain", "Say why a node waits, or why a grant went where it went."),
     "trace": ("look", "trace", "List every commit that touched a node, Claim or dispatch."),
+    "logs": ("logs", "logs", "Print the ends of a run's logs."),
     "dispatch": ("dispatch", "dispatch", "Grant and launch one batch."),
     "reconcile": ("recover", "reconcile", "Find out what became of open launches and deliveries."),
     "stop": ("recover", "stop", "Ask a run to end; its Claims end as failed attempts."),

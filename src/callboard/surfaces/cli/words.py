@@ -29,6 +29,8 @@ _REASONS = {
     "launch_rejected": "its launch was refused",
     "launch_uncertain": "it is not known whether its run started",
     "launch_unresolved": "it could not be found out whether its run started",
+    "run_binding_conflict": "another run than the one ordered, or several, claim its launch",
+    "rerun_without_authority": "its run was started over, which gives no right to go on",
     "delivery_pending": "completed, and not verified for too long",
     "waiting_for_slot": "granted, and this process has no free place for its run",
     "run_unknown_here": "its run belongs to another host or user",
@@ -57,7 +59,12 @@ _BASIS = {
     ("weighted_class", "weighted_key"): "next by share",
     ("priority_class", "weighted_key"): "the most urgent, by share of its key",
 }
-_UNWATCHED = "its supervisor is gone; the next run ends it"
+_UNWATCHED = "its supervisor is gone; the next reconciliation ends it"
+_ENDED = "its run has ended on this machine, and its place is not free yet"
+_OVERDUE = {
+    "reserved": "granted, and for too long nobody has begun its launch",
+    "started": "its launch has begun, and for too long no run has shown itself",
+}
 
 
 def stop_text(reason: str, limit: str | None = None) -> str:
@@ -103,8 +110,12 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     """Why a node stands where it does, with what is behind it."""
     evidence = one.get("evidence", {})
     reason = str(one["reason"])
-    if one.get("supervisor") == "gone":
-        return _UNWATCHED
+    if one.get("stage") == "terminal":
+        return _UNWATCHED if one.get("supervisor") == "gone" else _ENDED
+    if reason == "launch_overdue":
+        return _OVERDUE.get(str(evidence.get("launch")), _REASONS[reason])
+    if reason == "grants_paused" and "pause" in evidence:
+        return f"granted, and grants are paused: {evidence['pause'].get('reason', 'unknown')}"
     if reason == ATTEMPTS_EXHAUSTED:
         attempts = evidence.get("attempts", one.get("attempts"))
         tried = "" if attempts is None else f" after {count(int(attempts), 'attempt')}"
@@ -215,8 +226,8 @@ _LAUNCHES = {"reserved": "granted", "started": "launching", "bound": "running"}
 def attempt_text(claim: dict[str, Any]) -> str:
     """How one attempt ended, or how it stands: from the run's report, else from the board."""
     if claim["state"] == "open":
-        if claim.get("supervisor") == "gone":
-            return _UNWATCHED
+        if claim.get("stage") == "terminal":
+            return _UNWATCHED if claim.get("supervisor") == "gone" else _ENDED
         launch = str(claim["launch"])
         return _REASONS.get(_LAUNCHES.get(launch, launch), launch)
     if claim["state"] == "completed":
