@@ -17,6 +17,8 @@ VERBS = {
     "cancel": ("control", "cancel", "End nodes for good."),
     "pause": ("control", "pause", "Pause admission or grants."),
     "resume": ("control", "resume", "Resume admission or grants."),
+    "drain": ("drain", "drain", "Pause grants and wait until nothing is in flight."),
+    "cutover": ("drain", "cutover", "Look whether an old revision of a campaign is at rest."),
     "priority": ("control", "priority", "Let a waiting node compete in another class."),
     "deploy": ("deploy", "deploy", "Let workers run at another commit from now on."),
     "rotate-credentials": (
