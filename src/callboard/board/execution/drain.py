@@ -73,14 +73,14 @@ class Drain:
             found = self._turn()
             waited_s = time.monotonic() - began_s
             found.waited_ms = int(waited_s * 1000)
-            if found.ending == "stopped":
-                now = _told(found)
-                if now != told:
-                    on_change(found)
-                told = now
-                if timeout_s is not None and waited_s >= timeout_s:
-                    found.ending = "timeout"
+            now = _told(found)
+            if now != told:
+                on_change(found)
+            told = now
             if found.ending != "stopped" or stop.is_set():
+                return found
+            if timeout_s is not None and waited_s >= timeout_s:
+                found.ending = "timeout"
                 return found
             wait_for_change(self._site, stop)
 

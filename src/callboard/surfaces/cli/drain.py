@@ -39,8 +39,8 @@ _STAGES = {
 }
 _ENDINGS = {
     "resumed": "not drained: somebody resumed grants meanwhile",
-    "timeout": "not drained: time is up",
-    "stopped": "stopped before it was drained",
+    "timeout": "not drained: time is up, the pause stands",
+    "stopped": "stopped before it was drained, the pause stands",
     "checked": "not drained",
 }
 
@@ -218,10 +218,8 @@ def _text(document: dict[str, Any], admission: bool) -> Iterator[Block]:
 
 
 def _unresolved(number: int, what: str) -> str:
-    return (
-        f"{count(number, 'unresolved launch', 'unresolved launches')} keep {what} pending: "
-        "nothing but proof from where it was launched frees such a place"
-    )
+    kept = "1 unresolved launch keeps" if number == 1 else f"{number} unresolved launches keep"
+    return f"{kept} {what} pending: nothing but proof from where it was launched frees such a place"
 
 
 def _pauses(document: dict[str, Any], now_ms: int) -> Iterator[Block]:
@@ -284,7 +282,7 @@ def _cutover_text(document: dict[str, Any]) -> Iterator[Block]:
         yield f"  {_violation(one, now_ms)}"
         yield Hint(one["next"], "    next: ")
     if number > MAX_NAMED:
-        yield f"  and {number - MAX_NAMED} more (--json lists them)"
+        yield f"  and {number - MAX_NAMED} more"
     if document["unresolved"]:
         yield _unresolved(document["unresolved"], "the cutover")
 
