@@ -64,6 +64,7 @@ def test_a_node_that_was_cancelled_holds_its_place_until_its_run_ends(board: Sta
     board.cancel("a")
     (found,) = left(board)
     assert (found["stage"], found["open_claims"], found["names"]) == ("bound", 0, ["a"])
+    assert found["next"] == f"callboard stop --dispatch {dispatch_id}"
     board.release(dispatch_id)
     assert left(board) == []
 

@@ -115,6 +115,10 @@ class InFlight:
         if stage == "granted" and (spent := spent_works(self._projection, state)):
             names = " ".join(self.names.typed(work_id) for work_id in spent[:MAX_MEMBERS])
             return f"callboard cancel {names} --reason not_started"
+        claims = (self._projection.claims[one.claim_id] for one in state.assignment.claims)
+        if stage == "bound" and all(claim.state == "cancelled" for claim in claims):
+            # Nothing that it could still deliver has an effect.
+            return f"callboard stop --dispatch {state.assignment.dispatch_id}"
         return DRAIN
 
     def delivery(self, state: WorkState) -> Document:

@@ -21,6 +21,7 @@ from callboard.surfaces.cli.chosen import Chosen, board_of, board_options, reque
 from callboard.surfaces.cli.dispatch import stopping
 from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, TERMINATED
 from callboard.surfaces.cli.render import Block, Hint, bad, clock, count, emit, write_text
+from callboard.surfaces.cli.words import finding_text
 
 if TYPE_CHECKING:
     from callboard.board.execution.drain import Drained
@@ -181,7 +182,7 @@ def _line(one: dict[str, Any], now_ms: int) -> str:
     stage = _STAGES[one["stage"]]
     finding = one.get("finding")
     if finding not in (None, "running", "pending", "grants_paused", f"launch_{one['stage']}"):
-        stage += f" ({finding})"
+        stage += f" ({finding_text(str(finding))})"
     return f"{_names(one)}: {stage}, since {clock(one['since_ms'], now_ms)}{_where(one)}"
 
 
