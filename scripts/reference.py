@@ -65,6 +65,8 @@ MEANINGS = {
     "credential_generation_reused": "a credential generation was used before",
     "credential_generation_stale": "an observation was read with retired credentials",
     "credential_mismatch": "a launch does not name the credential its profile needs",
+    "cutover_graph_unknown": "a cutover is checked of a graph that the board does not have",
+    "cutover_nothing_old": "no node's key begins like the old ones are said to",
     "delivery_contract_required": "the Work states no effect contract, so nothing can be verified",
     "delivery_unprepared": "outputs are delivered that were not prepared before",
     "dependency_cycle": "nodes wait for each other; the path is named",
@@ -355,7 +357,7 @@ goes to standard error.
 | 0 | done; `run` ends so also where nodes are stuck |
 | 1 | refused; the code is in the [table of codes](errors.md) |
 | 2 | the command was misused |
-| 3 | nothing was granted; the answer says why |
+| 3 | nothing was granted, not drained, or a cutover not complete; the answer says why |
 | 4 | other writers were faster until the deadline; nothing was written, try again |
 | 70 | a defect of Callboard's own |
 | 130, 143 | ended by Ctrl-C or SIGTERM |

@@ -21,6 +21,8 @@ VERBS = {
     "replace": ("replace", "replace", "Post a node in the place of one whose delivery failed."),
     "pause": ("control", "pause", "Pause admission or grants."),
     "resume": ("control", "resume", "Resume admission or grants."),
+    "drain": ("drain", "drain", "Pause grants and wait until nothing is in flight."),
+    "cutover": ("drain", "cutover", "Look whether an old revision of a campaign is at rest."),
     "priority": ("control", "priority", "Let a waiting node compete in another class."),
     "deploy": ("deploy", "deploy", "Let workers run at another commit from now on."),
     "rotate-credentials": (

@@ -345,10 +345,15 @@ _FOUND = {
 }
 
 
+def finding_text(word: str) -> str:
+    """What a look came to."""
+    return _FOUND.get(word) or _REASONS.get(word, word)
+
+
 def found_text(one: dict[str, Any]) -> str:
     """What a look found, and the last evidence on the record where that is another word."""
     word = str(one["found"])
-    said = _FOUND.get(word) or _REASONS.get(word, word)
+    said = finding_text(word)
     reason = one.get("reason")
     if one["needs"] == "settled" or reason in (None, word):
         return said
