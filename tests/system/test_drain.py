@@ -369,7 +369,7 @@ def test_an_unresolved_launch_keeps_the_drain_pending_until_its_home_proves_its_
     assert "a: launch unresolved" in answer
     assert "1 unresolved launch keeps the drain pending" in answer
     (dispatch_id,) = world.history().projection.open_dispatches
-    assert f"next: callboard trace --dispatch {dispatch_id}" in answer
+    assert "next: callboard reconcile" in answer
     assert world.history().projection.dispatches[dispatch_id].state == "unresolved"
     assert Command(world, "drain", "--json").document(0)["drained"]
     assert world.works()["a"].state == "available"

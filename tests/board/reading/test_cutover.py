@@ -89,7 +89,7 @@ def test_an_unresolved_launch_keeps_it_pending(board: StagedBoard) -> None:
     assert (found["complete"], found["unresolved"]) == (False, 1)
     (one,) = found["violations"]
     assert (one["stage"], one["next"]) == (
-        "unresolved", f"callboard trace --dispatch {dispatch_id}"
+        "unresolved", "callboard reconcile"
     )  # fmt: skip
 
 

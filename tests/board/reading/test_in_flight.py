@@ -41,7 +41,7 @@ def test_a_reservation_at_each_stage(board: StagedBoard) -> None:
     board.doubt(dispatch_id, "uncertain")
     assert stage() == ("uncertain", "callboard drain")
     board.doubt(dispatch_id, "unresolved")
-    assert stage() == ("unresolved", f"callboard trace --dispatch {dispatch_id}")
+    assert stage() == ("unresolved", "callboard reconcile")
     assert left(board)[0]["launch_reason"] == "launch_timeout"
     assert drained(board)["unresolved"] == 1
     board.bind(dispatch_id)

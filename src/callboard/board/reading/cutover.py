@@ -13,8 +13,9 @@ from unicodedata import normalize
 from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol.validate import near, show
-from callboard.board.reading.in_flight import InFlight, work_stage
+from callboard.board.reading.in_flight import InFlight
 from callboard.board.reading.pauses import Pause, pauses
+from callboard.board.reading.stages import Stage, work_stage
 from callboard.board.reading.view import Document, View
 from callboard.errors import CallboardError
 
@@ -34,7 +35,7 @@ def cutover(view: View, graph: str, prefixes: Sequence[str]) -> Document:
     old = _old(view.projection, graph, prefixes)
     found = _Violations(view, old).all()
     projection = view.projection
-    stages = Counter(work_stage(projection, state) for state in old.values())
+    stages = Counter(_stage(projection, state) for state in old.values())
     return {
         **view.stamp(),
         "complete": not found,
@@ -49,6 +50,10 @@ def cutover(view: View, graph: str, prefixes: Sequence[str]) -> Document:
         ),
         "violations": found[:MAX_VIOLATIONS],
     }
+
+
+def _stage(projection: Projection, state: WorkState) -> Stage:
+    return work_stage(projection, state, "ready" if state.is_ready else "waiting")
 
 
 def _old(projection: Projection, graph: str, prefixes: Sequence[str]) -> dict[str, WorkState]:
@@ -136,7 +141,7 @@ class _Violations:
             "kind": kind,
             "name": self._names.label(work_id),
             "work_id": work_id,
-            "stage": work_stage(self._projection, state),
+            "stage": _stage(self._projection, state),
             "next": f"callboard cancel {self._names.typed(work_id)} --reason {_REASON}",
         }
 

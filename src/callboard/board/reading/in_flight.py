@@ -11,42 +11,16 @@ from collections.abc import Mapping
 
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.projection.exhaustion import spent_works
-from callboard.board.projection.state import Projection
+from callboard.board.reading import advice
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.names import Names
 from callboard.board.reading.pauses import pauses
+from callboard.board.reading.stages import LaunchStage, launch_stage
 from callboard.board.reading.view import Document, View, known
 
 MAX_LEFT = 100
 MAX_MEMBERS = 10
 DRAIN = "callboard drain"
-COMPLETED_PENDING = "completed_pending"
-_STAGES = {
-    "reserved": "granted",
-    "started": "started",
-    "uncertain": "uncertain",
-    "unresolved": "unresolved",
-    "bound": "bound",
-    # Its host has said that no run will come of it, so that only the release is due.
-    "rejected": "terminal",
-}
-
-
-def stage_of_launch(state: DispatchState) -> str:
-    """Where an unreleased group stands, in the one vocabulary of stages."""
-    return _STAGES[state.state]
-
-
-def work_stage(projection: Projection, state: WorkState) -> str:
-    """Where a Work stands, in the same vocabulary."""
-    if state.state == "claimed":
-        claim = projection.claims[str(state.claim_id)]
-        return stage_of_launch(projection.dispatches[claim.claim.dispatch_id])
-    if state.state == "completed":
-        return {"pending": COMPLETED_PENDING}.get(state.barrier, state.barrier)
-    if state.state == "cancelled":
-        return "cancelled"
-    return "ready" if state.is_ready else "waiting"
 
 
 def in_flight(view: View, left: list[Document], *, admission: bool) -> Document:
@@ -86,7 +60,7 @@ class InFlight:
     def group(self, state: DispatchState) -> Document:
         """One reservation: `{kind: run, stage, names, since_ms, …, next}`."""
         dispatch_id = state.assignment.dispatch_id
-        stage = stage_of_launch(state)
+        stage = launch_stage(state)
         members = [member.work_id for member in state.assignment.claims]
         sender = state.sender
         return {
@@ -109,9 +83,9 @@ class InFlight:
             "next": self._next(state, stage),
         }
 
-    def _next(self, state: DispatchState, stage: str) -> str:
+    def _next(self, state: DispatchState, stage: LaunchStage) -> str:
         if stage == "unresolved":
-            return f"callboard trace --dispatch {state.assignment.dispatch_id}"
+            return advice.for_launch(self._projection, state)
         if stage == "granted" and (spent := spent_works(self._projection, state)):
             names = " ".join(self.names.typed(work_id) for work_id in spent[:MAX_MEMBERS])
             return f"callboard cancel {names} --reason not_started"
@@ -128,7 +102,7 @@ class InFlight:
         dispatch = self._projection.dispatches[claim.dispatch_id]
         return {
             "kind": "delivery",
-            "stage": COMPLETED_PENDING,
+            "stage": "completed_pending",
             "names": [self.names.label(work_id)],
             "work_count": 1,
             "work_id": work_id,

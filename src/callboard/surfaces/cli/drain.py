@@ -35,7 +35,6 @@ _STAGES = {
     "uncertain": "launch uncertain",
     "unresolved": "launch unresolved",
     "bound": "running",
-    "terminal": "not launched, its place not free yet",
     "completed_pending": "completed, its delivery pending",
 }
 _ENDINGS = {
