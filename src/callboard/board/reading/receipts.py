@@ -16,6 +16,7 @@ from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import DispatchNextParameters, SubmitParameters
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.columns import Columns
+from callboard.board.reading.lines import trace_facts
 from callboard.board.reading.names import Names
 from callboard.board.reading.pauses import WHAT
 from callboard.board.reading.replaying import decision_prefix
@@ -246,7 +247,17 @@ def _head(history: History, request: RequestState) -> Document:
         "commit_id": request.id,
         "policy_epoch": request.policy_epoch,
         "at": request.at,
+        **_trace(history, request),
     }
+
+
+def _trace(history: History, request: RequestState) -> Document:
+    try:
+        return trace_facts(history.commit(history.projection.commit_ids[request.id]))
+    except CallboardError as error:
+        if error.code != "history_unavailable":
+            raise
+        return {"trace": error.code}
 
 
 def _overall(dispatches: list[DispatchState], partial: bool) -> str:
