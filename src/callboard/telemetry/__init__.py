@@ -108,7 +108,7 @@ class _Live(Span):
     def set(self, **facts: Unpack[Facts]) -> None:
         with suppress(Exception):
             if self._span is not None:
-                self._span.setattributes(attributes(facts, Facts.__annotations__))
+                self._span.set_attributes(attributes(facts, Facts.__annotations__))
 
     def keep(self) -> None:
         self._is_kept = True

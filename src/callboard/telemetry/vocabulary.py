@@ -6,7 +6,6 @@ somebody thought up is told by its digest, which still tells one from another.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypedDict
@@ -118,5 +117,7 @@ def _tellable(value: Any) -> bool | int | str | list[str]:
     if isinstance(value, str):
         if _ID.match(value):
             return value
+        import hashlib  # Here, as starting up should not pay for it.
+
         return f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
     return [str(_tellable(str(one))) for one in list(value)[:MAX_LISTED]]
