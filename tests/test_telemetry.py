@@ -22,7 +22,7 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol.envelope import read_line
 from callboard.canonical import encode
 from callboard.errors import CallboardError
-from callboard.telemetry.vocabulary import PREFIX
+from callboard.telemetry.vocabulary import PREFIX, SpanName
 from tests.board.publishing.test_publisher import Racing, ask
 from tests.board.reading.staged_board import StagedBoard, node
 
@@ -86,7 +86,8 @@ def test_nothing_of_opentelemetry_is_imported_before_somebody_listens() -> None:
 
 
 def test_a_quiet_span_is_told_only_where_something_came_of_it(listener: Listener) -> None:
-    outer, inner = "work-queue.reconcile.run", "work-queue.publish.run"
+    outer: SpanName = "work-queue.reconcile.run"
+    inner: SpanName = "work-queue.publish.run"
     with telemetry.span(outer, quiet=True), telemetry.span(inner, quiet=True):
         pass
     assert listener.spans() == []

@@ -8,7 +8,6 @@ work, and it never carries payloads, plans, secrets, paths or texts that somebod
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 import threading
@@ -16,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Unpack
 
@@ -41,7 +39,8 @@ TRACEPARENT = "TRACEPARENT"
 # How long the end of a process waits for what it has told to be sent.
 LAST_WORDS_S = 3.0
 
-_PARENT = re.compile(r"\A00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z")
+# Compiled at first use, as starting up should not pay for it.
+_PARENT = r"\A00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}\Z"
 _ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
@@ -52,16 +51,16 @@ class SpanIds(NamedTuple):
     span_id: str
 
 
-@dataclass(slots=True)
 class _Process:
     """What this process knows of telemetry. `environment` is None until `begin`."""
 
-    environment: Mapping[str, str] | None = None
-    is_set_up: bool = False
-    tracers: Any = None
-    meters: Any = None
-    instruments: dict[str, Any] = field(default_factory=dict)
-    own: list[Any] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.environment: Mapping[str, str] | None = None
+        self.is_set_up = False
+        self.tracers: Any = None
+        self.meters: Any = None
+        self.instruments: dict[str, Any] = {}
+        self.own: list[Any] = []
 
 
 _process = _Process()
@@ -186,7 +185,7 @@ def measure(name: MetricName, value: float = 1, **labels: Unpack[Labels]) -> Non
         if instrument is None:
             return
         told = attributes(labels, Labels.__annotations__)
-        maker = METRICS[name].maker
+        maker, _unit, _meaning = METRICS[name]
         if maker == "create_counter":
             instrument.add(value, told)
         elif maker == "create_gauge":
@@ -229,7 +228,7 @@ def outgoing(environment: Mapping[str, str]) -> dict[str, str]:
                 ids = f"{context.trace_id:032x}-{context.span_id:016x}"
                 return {TRACEPARENT: f"00-{ids}-{int(context.trace_flags):02x}"}
     given = environment.get(TRACEPARENT, "")
-    return {TRACEPARENT: given} if _PARENT.match(given) else {}
+    return {TRACEPARENT: given} if re.match(_PARENT, given) else {}
 
 
 # --- a process ----------------------------------------------------------------------------------
@@ -289,9 +288,9 @@ def _instrument(name: MetricName) -> Any:
         from opentelemetry import metrics
 
         meter = metrics.get_meter(SCOPE, meter_provider=_process.meters)
-        kind = METRICS[name]
-        make = getattr(meter, kind.maker)
-        _process.instruments[name] = make(PREFIX + name, unit=kind.unit, description=kind.meaning)
+        maker, unit, meaning = METRICS[name]
+        make = getattr(meter, maker)
+        _process.instruments[name] = make(PREFIX + name, unit=unit, description=meaning)
     return _process.instruments[name]
 
 
@@ -302,8 +301,9 @@ def _is_there() -> bool:
         wanted = {signal: _exporters(signal, _process.environment) for signal in _SIGNALS}
         if any(wanted.values()):
             with suppress(Exception):
-                setup = importlib.import_module("callboard.telemetry.providers")
-                _process.own = setup.set_up(wanted, _process.environment)
+                from callboard.telemetry import providers
+
+                _process.own = providers.set_up(wanted, _process.environment)
     return _process.tracers is not None or "opentelemetry.trace" in sys.modules
 
 
@@ -330,7 +330,7 @@ def _inbound() -> Any:
     if environment is None or trace.get_current_span(here).get_span_context().is_valid:
         return here
     given = environment.get(TRACEPARENT, "")
-    if not _PARENT.match(given):
+    if not re.match(_PARENT, given):
         return here
     _version, trace_id, span_id, flags = given.split("-")
     parent = trace.SpanContext(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 PREFIX = "work_queue."
 MAX_LISTED = 256
@@ -77,29 +77,25 @@ class Labels(TypedDict, total=False):
     result: str
 
 
-class _Kind(NamedTuple):
-    maker: Literal["create_counter", "create_histogram", "create_gauge"]
-    unit: str
-    meaning: str
-
+_Kind = tuple[Literal["create_counter", "create_histogram", "create_gauge"], str, str]
 
 METRICS: Final[Mapping[MetricName, _Kind]] = {
-    "grants": _Kind("create_counter", "{claim}", "Claims granted"),
-    "claims.finished": _Kind("create_counter", "{claim}", "Claims completed or cancelled"),
-    "claim.duration": _Kind("create_histogram", "s", "From a Claim's grant to its end"),
-    "deliveries": _Kind("create_counter", "{work}", "Deliveries verified or failed"),
-    "releases": _Kind("create_counter", "{dispatch}", "Launches released"),
-    "launches": _Kind("create_counter", "{dispatch}", "Launches tried, by what came of them"),
-    "publications": _Kind("create_counter", "{request}", "Requests published"),
-    "publication.conflicts": _Kind("create_counter", "{try}", "Tries that had to be made again"),
-    "publication.duration": _Kind("create_histogram", "s", "From the first try to the answer"),
-    "reconcile.findings": _Kind("create_counter", "{finding}", "Findings that are new"),
-    "dispatches.open": _Kind("create_gauge", "{dispatch}", "Launches not released yet"),
+    "grants": ("create_counter", "{claim}", "Claims granted"),
+    "claims.finished": ("create_counter", "{claim}", "Claims completed or cancelled"),
+    "claim.duration": ("create_histogram", "s", "From a Claim's grant to its end"),
+    "deliveries": ("create_counter", "{work}", "Deliveries verified or failed"),
+    "releases": ("create_counter", "{dispatch}", "Launches released"),
+    "launches": ("create_counter", "{dispatch}", "Launches tried, by what came of them"),
+    "publications": ("create_counter", "{request}", "Requests published"),
+    "publication.conflicts": ("create_counter", "{try}", "Tries that had to be made again"),
+    "publication.duration": ("create_histogram", "s", "From the first try to the answer"),
+    "reconcile.findings": ("create_counter", "{finding}", "Findings that are new"),
+    "dispatches.open": ("create_gauge", "{dispatch}", "Launches not released yet"),
 }
-"""Every metric, named without its prefix."""
+"""Every metric, named without its prefix: how it is made, its unit and its meaning."""
 
 # An id as Callboard and its hosts make them.
-_ID = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._:+-]{0,127}\Z")
+_ID = r"\A[A-Za-z0-9][A-Za-z0-9._:+-]{0,127}\Z"
 
 
 def attributes(facts: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +111,7 @@ def _tellable(value: Any) -> bool | int | str | list[str]:
     if isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        if _ID.match(value):
+        if re.match(_ID, value):
             return value
         import hashlib  # Here, as starting up should not pay for it.
 
