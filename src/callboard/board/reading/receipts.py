@@ -17,6 +17,7 @@ from callboard.board.protocol.commit import DispatchNextParameters, SubmitParame
 from callboard.board.reading.advice import BINDING_CONFLICT
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.columns import Columns
+from callboard.board.reading.lines import trace_facts
 from callboard.board.reading.names import Names
 from callboard.board.reading.pauses import WHAT
 from callboard.board.reading.replaying import decision_prefix
@@ -254,7 +255,17 @@ def _head(history: History, request: RequestState) -> Document:
         "commit_id": request.id,
         "policy_epoch": request.policy_epoch,
         "at": request.at,
+        **_trace(history, request),
     }
+
+
+def _trace(history: History, request: RequestState) -> Document:
+    try:
+        return trace_facts(history.commit(history.projection.commit_ids[request.id]))
+    except CallboardError as error:
+        if error.code != "history_unavailable":
+            raise
+        return {"trace": error.code}
 
 
 def _overall(dispatches: list[DispatchState], partial: bool) -> str:

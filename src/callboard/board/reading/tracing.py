@@ -21,7 +21,7 @@ from callboard.board.projection.transitions.context import POSITION_BITS
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.reading.attempts import attempts_by_work
-from callboard.board.reading.lines import commit_facts
+from callboard.board.reading.lines import commit_facts, trace_facts
 from callboard.board.reading.names import Names
 from callboard.board.reading.progress import Progress
 from callboard.board.reading.view import Document, View
@@ -152,6 +152,7 @@ def _commit(
     return {
         **commit_facts(commit),
         "policy_epoch": commit.policy_epoch,
+        **trace_facts(commit),
         "operations": [_operation(index, one, names) for index, one in touching],
     }
 
