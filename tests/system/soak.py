@@ -1,6 +1,6 @@
 """The soak: a board at work while its processes are killed and stopped at random, and its rest.
 
-    python -m tests.system.soak --seconds 1800 --tasks 2000 --seed 1
+    SOAK_SECONDS=1800 SOAK_TASKS=2000 SOAK_SEED=1 python -m tests.system.soak
 
 Three dispatchers with two workers each, a reconciler and a submitter work through waves of small
 tasks that fail at random. Every few seconds one process of this world is killed, or stopped and let
@@ -11,14 +11,15 @@ go on. Then the hits end, and what an operator does must bring the board to rest
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -36,7 +37,6 @@ _POSTING = 0.8
 _STEP_S = 0.1
 _PROGRESS_S = 20.0
 _ROUNDS = 20
-_CONTENTION = 4
 # What a process may end with though nobody killed it: its turn at the board, or at the registry,
 # did not come because whoever had it stood still. The next one goes on.
 _GIVEN_UP = ("contention: ", "registry_busy: ", "ref_busy: ")
@@ -49,6 +49,15 @@ class Measure:
     seconds: float
     tasks: int
     seed: int
+
+    @classmethod
+    def asked(cls, environment: Mapping[str, str]) -> Measure:
+        """The whole length, unless SOAK_SECONDS, SOAK_TASKS and SOAK_SEED say otherwise."""
+        return cls(
+            float(environment.get("SOAK_SECONDS", "1800")),
+            int(environment.get("SOAK_TASKS", "2000")),
+            int(environment.get("SOAK_SEED", "1")),
+        )
 
 
 @dataclass(slots=True)
@@ -231,20 +240,16 @@ class Soak:
 
 def main() -> int:
     """Run one soak; 0 where every law holds."""
-    parser = argparse.ArgumentParser(description="A board under random kills and stops.")
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long the hits last")
-    parser.add_argument("--tasks", type=int, default=40, help="how many tasks are posted")
-    parser.add_argument("--seed", type=int, default=1, help="where chance begins")
-    asked = parser.parse_args()
+    measure = Measure.asked(os.environ)
     root = Path(tempfile.mkdtemp(prefix="callboard-soak-"))
     home = root / "home"
     home.mkdir()
     scrub(home)
-    soak = Soak(root / "world", Measure(asked.seconds, asked.tasks, asked.seed))
+    soak = Soak(root / "world", measure)
     try:
         summary = soak.run()
     except BaseException:
-        sys.stderr.write(f"soak: seed {asked.seed} failed; everything is kept in {root}\n")
+        sys.stderr.write(f"soak: seed {measure.seed} failed; everything is kept in {root}\n")
         raise
     finally:
         soak.end()
