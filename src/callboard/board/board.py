@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET
 
-from callboard.board.administering import Administration
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.following import Follower
 from callboard.board.execution.hosts.local.witness import Witness
@@ -43,6 +42,7 @@ from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
 from callboard.board.reading.pauses import Pause
 from callboard.board.reading.view import Document, View, no_history
+from callboard.board.recovering import Recovering
 from callboard.board.storage.framing import MAX_LEDGER_BYTES
 from callboard.board.storage.git import LEDGER_FILE
 from callboard.board.storage.repository import Repository
@@ -65,7 +65,7 @@ class Part:
     outcome: Accepted | Nothing
 
 
-class Board(Administration):
+class Board(Recovering):
     """One repository's board. Close it, or use it as a context."""
 
     def __init__(self, site: Site, environment: Mapping[str, str] | None = None) -> None:

@@ -14,12 +14,11 @@ from msgspec import structs
 
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher, Launch
+from callboard.board.execution.pulse import POLL_S
 from callboard.board.execution.site import Site
 from callboard.board.projection.state import Projection
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
-
-POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)

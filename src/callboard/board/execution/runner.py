@@ -15,7 +15,8 @@ from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.dispatching import POLL_S, granted
+from callboard.board.execution.dispatching import granted
+from callboard.board.execution.pulse import wait_for_change
 from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
 from callboard.board.execution.run_events import RunEvent, events_between, waiting
 from callboard.board.execution.site import Site
@@ -32,8 +33,6 @@ from callboard.board.reading.view import View
 from callboard.board.storage.remote_refusals import OUTAGES
 from callboard.errors import CallboardError
 
-IDLE_POLL_S = 0.25
-FAR_POLL_S = 1.0
 MAX_CLAIMS = 256
 MAX_LEFT = 100
 # What ends a pass and not the loop: the next one meets another board, or another network.
@@ -111,7 +110,7 @@ class Runner:
             if until_idle and idle:
                 self._summary.reason = "idle"
                 break
-            self._wait(stop)
+            wait_for_change(self._site, stop)
         with _unless_out_of_reach():
             self._report()
             self._summary.left = _left(self._site, self._findings, self._lacking)
@@ -243,17 +242,6 @@ class Runner:
         return projection.grants_paused or not any(
             projection.pool_state(name).frontier.delayed for name in self._open_pools()
         )
-
-    def _wait(self, stop: threading.Event) -> None:
-        """Until the tip moves, a little while passes, or somebody asks to stop.
-
-        A remote is asked once in a while; what others in this clone see of it counts at once.
-        """
-        store = self._site.store
-        revision, wait_s = store.glimpse(), FAR_POLL_S if store.is_far else IDLE_POLL_S
-        for _look in range(max(1, int(wait_s / POLL_S))):
-            if stop.wait(POLL_S) or store.glimpse() != revision:
-                return
 
     def _report(self) -> None:
         history = self._site.publisher.refresh()

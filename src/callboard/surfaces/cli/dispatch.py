@@ -184,7 +184,7 @@ def run(
         write_text(waits, err=True, paste=chosen.pasteable)
     stop = threading.Event()
     lines = EventLines(board)
-    with _stopping(stop) as signals, contextlib.ExitStack() as stack:
+    with stopping(stop) as signals, contextlib.ExitStack() as stack:
         view: Watch | None = None
         if watch and not in_json:
             view = stack.enter_context(watching(board))
@@ -252,7 +252,7 @@ def _named(works: list[dict[str, Any]], number: int, word: str, now_ms: int) -> 
 
 
 @contextlib.contextmanager
-def _stopping(stop: threading.Event) -> Iterator[list[int]]:
+def stopping(stop: threading.Event) -> Iterator[list[int]]:
     """Let the first Ctrl-C or SIGTERM ask for a stop, and a second Ctrl-C end at once."""
     received: list[int] = []
 

@@ -14,6 +14,8 @@ VERBS = {
     "explain": ("look", "explain", "Say why a node waits, or why a grant went where it went."),
     "trace": ("look", "trace", "List every commit that touched a node, Claim or dispatch."),
     "dispatch": ("dispatch", "dispatch", "Grant and launch one batch."),
+    "reconcile": ("recover", "reconcile", "Find out what became of open launches and deliveries."),
+    "stop": ("recover", "stop", "Ask a run to end; its Claims end as failed attempts."),
     "cancel": ("control", "cancel", "End nodes for good."),
     "pause": ("control", "pause", "Pause admission or grants."),
     "resume": ("control", "resume", "Resume admission or grants."),

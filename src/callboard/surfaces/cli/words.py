@@ -279,3 +279,34 @@ def _signal_name(number: Any) -> str:
         return signal.Signals(number).name
     except (ValueError, TypeError):
         return f"signal {number}"
+
+
+# --- findings of a look at what is open ----------------------------------------------------------
+
+_FOUND = {
+    "released": "settled, and its place is free",
+    "launched": "started now",
+    "launch_pending": "its launch is under way",
+    "not_sender": "somebody else starts it",
+    "not_reserved": "somebody else started it",
+    "nothing_open": "nothing of it is open any more",
+    "run_exists": "a run for it is there already",
+    "verified": "its outputs are verified",
+    "failed": "its delivery is given up",
+    "decided": "somebody else decided it",
+    "pending": "its outputs are not all there yet; looked for again later",
+    "run_abandoned": "nobody watches over its run, and it could not be ended",
+    "run_binding_conflict": "more than one run appeared for it, or another one than was ordered",
+    "host_unsupported": "it runs on a host that cannot be asked from here",
+    "evidence_unavailable": "its host gives no evidence",
+}
+
+
+def found_text(one: dict[str, Any]) -> str:
+    """What a look found, and the last evidence on the record where that is another word."""
+    word = str(one["found"])
+    said = _FOUND.get(word) or _REASONS.get(word, word)
+    reason = one.get("reason")
+    if one["needs"] == "settled" or reason in (None, word):
+        return said
+    return f"{said} ({_REASONS.get(str(reason), reason)})"
