@@ -1,8 +1,7 @@
 """A process of the system tests, started as a program: a dispatcher, or a tour of all commands.
 
 Arguments: the verb, repository, config folder, state folder, workers. `run` ends when idle, `serve`
-when it is told to, `dispatch` at once; `reconcile` makes passes until it is told to end, launching
-nothing; `tour` writes in every way there is. Prints one JSON object.
+when it is told to, `dispatch` at once; `tour` writes in every way there is. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ import threading
 from pathlib import Path
 
 from callboard.board.board import Board, Folders
-from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.reconcile import Reconciler
 from callboard.board.execution.run_events import RunEvent
 from callboard.board.publishing.plan import parse_plan
 from callboard.errors import CallboardError
@@ -59,22 +56,6 @@ def _run(board: Board, workers: int, *, until_idle: bool = True) -> dict[str, ob
     return summary.document()
 
 
-def _reconcile(board: Board) -> dict[str, object]:
-    """Passes, one a moment; a lost race costs one pass."""
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    reconciler = Reconciler(Dispatcher(board.site, os.environ))
-    passes = 0
-    while not stop.wait(0.25):
-        try:
-            reconciler.run_pass(lambda: False)
-            passes += 1
-        except CallboardError as error:
-            if error.code not in ("contention", "outcome_unknown", "queue_missing"):
-                raise
-    return {"passes": passes}
-
-
 def main() -> None:
     """Do as asked; a refusal is printed on standard error, and the status is 1."""
     verb, repository, config, state, workers = sys.argv[1:]
@@ -85,8 +66,6 @@ def main() -> None:
                 answer = board.dispatch(os.environ, board.batch(max_dispatches=int(workers)))
                 launches = [[one.dispatch_id, one.status] for one in answer.launches]
                 document: dict[str, object] = {"launches": launches}
-            elif verb == "reconcile":
-                document = _reconcile(board)
             elif verb == "tour":
                 document = tour(board, str(folders.state.parent / "journal"))
             else:

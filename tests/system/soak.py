@@ -29,7 +29,7 @@ from callboard.board.board import Board
 from tests.ambient import scrub
 from tests.system import soak_laws
 from tests.system.soak_plans import CONFIG, DISPATCHERS, WORKERS, recipes, waves
-from tests.system.soak_torment import DISPATCHER, SUBMITTER, TERMINATED, Cast, Tormentor
+from tests.system.soak_torment import COMPACTOR, DISPATCHER, SUBMITTER, TERMINATED, Cast, Tormentor
 from tests.system.world import make_world
 
 # The last wave is posted when this part of the time is over.
@@ -110,7 +110,7 @@ class Posting:
     def _ended(self, process: subprocess.Popen[bytes]) -> None:
         """Where it was answered go on, but now and then ask once more, as after a lost answer."""
         del self.cast.living[self._name]
-        self.cast.note_unless_done(self._name, process)
+        self.cast.note(self._name, process)
         if process.returncode != 0:
             self.repeated += 1
             return
@@ -171,6 +171,7 @@ class Soak:
                 continue
             self._cast.tend()
             self._posting.step((now_s - began_s) / self._measure.seconds, torment=True)
+            self._compact((now_s - began_s) / self._measure.seconds)
             self._tormentor.thaw()
             if now_s >= strike_s:
                 self._tormentor.strike()
@@ -182,11 +183,20 @@ class Soak:
             self._posting.step(1.0, torment=False)
             pause.wait(_STEP_S)
 
+    def _compact(self, share: float) -> None:
+        """Put a checkpoint in the place of the log, five times in all."""
+        name = f"{COMPACTOR}-0"
+        process = self._cast.living.get(name)
+        if process is not None and process.poll() is not None:
+            self._cast.note(name, self._cast.living.pop(name))
+        elif process is None and share * 6 >= self._cast.starts[COMPACTOR] + 1:
+            self._cast.start(name, self._cast.command("ledger", "checkpoint", "--apply", "--json"))
+
     def _rest(self) -> int:
         """What an operator does; answers how many times `run --until-idle` was asked for."""
         for name, process in list(self._cast.living.items()):
             if process.poll() is not None:
-                self._cast.note_unless_done(name, process)
+                self._cast.note(name, process)
                 del self._cast.living[name]
         statuses = self._cast.dismiss(timeout_s=120)
         assert set(statuses) <= {0, *TERMINATED}, statuses

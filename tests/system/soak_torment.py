@@ -21,15 +21,20 @@ import psutil
 
 from callboard.board.execution.hosts.local.host import SUPERVISOR_MODULE
 from tests.system.soak_plans import DISPATCHERS, WORKER, WORKERS
-from tests.system.world import HERE, World
+from tests.system.world import World
 
 DISPATCHER, RECONCILER, SUBMITTER = "dispatcher", "reconciler", "submitter"
+COMPACTOR = "compactor"
 SUPERVISOR, RUNNING, HELPER = "supervisor", "worker", "helper"
 # How the hits are dealt out; a part of which nobody lives passes its share on.
-_SHARES = {DISPATCHER: 24, SUPERVISOR: 28, RUNNING: 24, RECONCILER: 8, SUBMITTER: 8, HELPER: 8}
-_KILLED = -signal.SIGKILL
-_ASKED = 143
-TERMINATED = frozenset({_ASKED, -signal.SIGTERM})
+_SHARES = {
+    DISPATCHER: 24, SUPERVISOR: 28, RUNNING: 24, RECONCILER: 6, SUBMITTER: 6, COMPACTOR: 6,
+    HELPER: 6,
+}  # fmt: skip
+_LISTENING = (DISPATCHER, SUPERVISOR, RECONCILER)
+# How what was asked to end ends, or was asked before it could listen, and what was killed.
+TERMINATED = frozenset({143, -signal.SIGTERM})
+HIT = TERMINATED | {-signal.SIGKILL}
 # Longer than a launch is left alone, and longer than a writer of a local board waits for its turn.
 _LONG_STOP_S = 75.0
 
@@ -87,10 +92,7 @@ class Cast:
     def tend(self) -> None:
         """Start again whatever has died and should be there."""
         dispatching = self.command("run", "--workers", str(WORKERS))
-        reconciling = [
-            sys.executable, str(HERE / "dispatching.py"), "reconcile", str(self.world.path),
-            str(self.world.folders.config), str(self.world.folders.state), "1",
-        ]  # fmt: skip
+        reconciling = self.command("reconcile", "--watch")
         wanted = {f"{DISPATCHER}-{number}": dispatching for number in range(DISPATCHERS)}
         for name, argv in {**wanted, f"{RECONCILER}-0": reconciling}.items():
             process = self.living.get(name)
@@ -101,18 +103,13 @@ class Cast:
             self.start(name, argv)
 
     def note(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """Remember an end that was not this soak's doing."""
+        """Remember an end that was not this soak's doing, nor that of a process which was done."""
         self.world.processes.remove(process)
-        if process.returncode != _KILLED:
-            words = Path(self._logs.pop(process.pid)).read_text(errors="replace")[-2000:]
-            self.unasked.append(Unasked(part_of(name), process.returncode, words))
-
-    def note_unless_done(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        """The same for what is meant to end by itself."""
-        if process.returncode == 0:
-            self.world.processes.remove(process)
-        else:
-            self.note(name, process)
+        words = Path(self._logs.pop(process.pid)).read_text(errors="replace")[-2000:]
+        part = part_of(name)
+        if process.returncode in HIT or (process.returncode == 0 and part != DISPATCHER):
+            return
+        self.unasked.append(Unasked(part, process.returncode, words))
 
     def dismiss(self, *, timeout_s: float) -> list[int]:
         """Ask all to end, as an operator does; answers their statuses."""
@@ -137,14 +134,17 @@ class Tormentor:
         self.hits: Counter[str] = Counter()
 
     def strike(self) -> None:
-        """Kill or stop one process of a part drawn by lot."""
+        """Kill, stop or end one process of a part drawn by lot."""
         found = self.find()
         parts = [part for part in _SHARES if found[part]]
         if not parts:
             return
         part = self._chance.choices(parts, [_SHARES[one] for one in parts])[0]
         process = self._chance.choice(found[part])
-        if self._chance.random() < 0.55:
+        lot = self._chance.random()
+        if lot < 0.1 and part in _LISTENING:
+            self._send(part, process, signal.SIGTERM)
+        elif lot < 0.55:
             self._send(part, process, signal.SIGKILL)
         elif self._send(part, process, signal.SIGSTOP):
             pause_s = self._chance.uniform(0.3, 8.0)
