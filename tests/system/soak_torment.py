@@ -32,9 +32,8 @@ _SHARES = {
     HELPER: 6,
 }  # fmt: skip
 _LISTENING = (DISPATCHER, SUPERVISOR, RECONCILER)
-# How what was asked to end ends, or was asked before it could listen, and what was killed.
-TERMINATED = frozenset({143, -signal.SIGTERM})
-HIT = TERMINATED | {-signal.SIGKILL}
+# How what was asked to end ends, also before it could listen, and what was killed.
+HIT = frozenset({143, -signal.SIGTERM, -signal.SIGKILL})
 # Longer than a launch is left alone, and longer than a writer of a local board waits for its turn.
 _LONG_STOP_S = 75.0
 
