@@ -85,7 +85,7 @@ class Posting:
             if torment and process.poll() is None and time.monotonic() >= self._until_s:
                 process.kill()
             if process.poll() is not None:
-                self._ended(process)
+                self._ended(process, torment)
         elif not self.is_over and share >= _POSTING * self._at / len(self.plans):
             self._post(torment)
 
@@ -108,7 +108,7 @@ class Posting:
         pause_s = self.chance.uniform(0.2, 3.0) if killed_soon else 3600.0
         self._until_s = time.monotonic() + pause_s
 
-    def _ended(self, process: subprocess.Popen[bytes]) -> None:
+    def _ended(self, process: subprocess.Popen[bytes], torment: bool) -> None:
         """Where it was answered go on, but now and then ask once more, as after a lost answer."""
         del self.cast.living[self._name]
         self.cast.note(self._name, process)
@@ -118,7 +118,7 @@ class Posting:
         commit_id = json.loads(self.cast.words(SUBMITTER, "out"))["commit_id"]
         known = self.answered.setdefault(self._request_id, commit_id)
         assert known == commit_id, (self._request_id, known, commit_id)
-        if self.chance.random() < 0.2:
+        if torment and self.chance.random() < 0.2:
             self.repeated += 1
             return
         self._at += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,21 +15,19 @@ from tests.system.soak import Measure, Soak
 from tests.system.soak_plans import CONFIG, recipes, waves
 from tests.system.world import World, make_world
 
-SHORT = Measure(seconds=60.0, tasks=40, seed=20)
+SHORT = Measure(seconds=60.0, tasks=24, seed=20)
 LONG = Measure.asked(os.environ)
 
 
 @pytest.mark.timeout(3 * LONG.seconds + 600 if DEEP else 300)
-def test_a_tormented_board_comes_to_rest(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_a_tormented_board_comes_to_rest(tmp_path: Path) -> None:
     measure = LONG if DEEP else SHORT
     soak = Soak(tmp_path / "world", measure)
     try:
         summary = soak.run()
     finally:
         soak.end()
-    record_property("summary", summary)
+    sys.stdout.write(json.dumps(summary) + "\n")
     # The laws were checked by the soak itself; these say that it was one.
     assert sum(summary["works"].values()) == measure.tasks
     assert summary["completions"] == summary["results"] == summary["works"]["verified"]
