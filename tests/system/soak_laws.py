@@ -14,6 +14,7 @@ from callboard.board.projection.document import state_document
 from callboard.board.projection.entities import WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.reading import lines
+from tests.board.execution.waiting import until
 from tests.board.projection import audit
 from tests.system.soak_plans import MAX_ATTEMPTS
 from tests.system.world import World
@@ -21,6 +22,8 @@ from tests.system.world import World
 
 def check(world: World, watcher: Board, tasks: int) -> dict[str, Any]:
     """All laws; `watcher` has followed the board from its beginning. Answers the counts."""
+    # A supervisor still removes its clone once its place is free.
+    until(lambda: not world.supervisors(), timeout_s=120)
     world.check_nothing_open()
     world.check_once()
     operations = world.operations()
