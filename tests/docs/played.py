@@ -1,4 +1,4 @@
-"""What a page has really done: its board's ledger, read cold, and the journal that its workers kept.
+"""What a page has really done: its board's ledger, read cold, and the journal its workers kept.
 
 The words of a page can be right by accident; these facts cannot. Reads only, once a page has ended.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from callboard.board.board import Folders

@@ -1,7 +1,7 @@
 """Every command that README.md or a page under docs/ shows does what the page says.
 
-Each page starts in a repository of its own that has one commit, as a reader's would. Where words are
-not enough, the ledger and the workers' journal must tell the story that `stories.py` has of a page.
+Each page starts in a repository of its own that has one commit, as a reader's would. Where words
+are not enough, ledger and workers' journal must tell the story that `stories.py` has of a page.
 """
 
 from __future__ import annotations
