@@ -191,6 +191,7 @@ MEANINGS = {
     "request_conflict": "the request id already stands for another request",
     "request_duplicate": "a request is committed twice",
     "request_id_invalid": "a request id is not a plain name",
+    "rerun_without_authority": "a run that was begun anew may act for nobody",
     "request_unknown": "there is no such request",
     "resource_limit": "something is larger, longer or deeper than is read",
     "resource_unverified": "nobody here can verify an issue or pull request",

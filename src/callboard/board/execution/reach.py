@@ -45,13 +45,13 @@ class Reach:
         return sorted(self._site.publisher.known().projection.pool_state(pool).routes)
 
     def _unsupported(self, pool: str, name: str) -> CallboardError | None:
-        """The refusal of the host of any revision that the worker's Work may run at."""
+        """The refusal of the worker's host. No deployment moves a worker to another host, so that
+        one revision speaks for all at which its Work may run."""
         route = self._site.publisher.known().projection.pool_state(pool).routes[name]
-        for revision in route.revisions.values():
-            try:
-                self._host_of(revision.profile)
-            except CallboardError as error:
-                if error.code != UNSUPPORTED:
-                    raise
-                return error
+        try:
+            self._host_of(route.head.profile)
+        except CallboardError as error:
+            if error.code != UNSUPPORTED:
+                raise
+            return error
         return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+from callboard.board.execution.activation import RERUN
 from callboard.board.execution.dispatcher import NOT_LAUNCHED, Dispatcher
 from callboard.board.execution.host import Host, Order, RunFacts, Sighting
 from callboard.board.execution.patience import Patience
@@ -27,7 +28,9 @@ ELSEWHERE_GRACE_MS = 60_000
 BINDING_CONFLICT = "run_binding_conflict"
 NOT_RULED_OUT = "not_ruled_out"
 PENDING = "launch_pending"
-RERUN = "rerun_without_authority"
+NO_LOOK = frozenset({"registry_busy"})
+"""Codes of a host that was too busy to look: that tells nothing of the launch, not even doubt."""
+
 OUT_OF_REACH = frozenset(
     {
         "grants_paused", "host_unsupported", "launch_unresolved", "lifecycle_limit",
@@ -99,9 +102,7 @@ class Reconciler:
         try:
             sighting = host.find(order)
         except CallboardError as error:
-            if error.code in UNPUBLISHED:
-                raise
-            return self._unknown(state, error.code)
+            return self._unanswered(state, error)
         return self._unbound(host, order, state, sighting)
 
     def _bounds(self, state: DispatchState) -> Reconciliation:
@@ -140,12 +141,16 @@ class Reconciler:
         try:
             answer = host.rule_out(order)
         except CallboardError as error:
-            if error.code in UNPUBLISHED:
-                raise
-            return self._unknown(state, error.code)
+            return self._unanswered(state, error)
         if answer == "ruled_out":
             return self._nonlaunch(state)
         return self._pending(state) if answer == "pending" else self._unknown(state, NOT_RULED_OUT)
+
+    def _unanswered(self, state: DispatchState, error: CallboardError) -> str:
+        """A host that gave no answer: doubt, unless it only had no time for the question."""
+        if error.code in UNPUBLISHED or error.code in NO_LOOK:
+            raise error
+        return self._unknown(state, error.code)
 
     def _pending(self, state: DispatchState) -> str:
         """A run that is on its way, unless it has been so for longer than anybody should wait."""
@@ -220,7 +225,11 @@ class Reconciler:
         """Close what is open, and free the place, once: when nothing of the launch is left."""
         if not _is_ordered(order, facts):
             return BINDING_CONFLICT
-        rest = _rest(host.find(order), besides=facts.run_id)
+        sighting = host.find(order)
+        if facts not in sighting.runs:
+            # Older than what the run itself was seen to be: it tells nothing of the others now.
+            return PENDING
+        rest = _rest(sighting, besides=facts.run_id)
         if rest is not None:
             return rest
         conclusion = facts.conclusion or "unknown"

@@ -26,17 +26,17 @@ from callboard.board.protocol.policy import Profile
 from callboard.errors import CallboardError
 
 T = TypeVar("T")
-Fault = Literal["request_lost", "answer_lost", "late", "doubled", "outdated"]
+Fault = Literal["request_lost", "answer_lost", "late", "doubled", "outdated", "busy"]
 Faults = Mapping[str, tuple[Fault, ...]]
 """Which faults a call of that name may meet."""
 
-UNREACHABLE = "host_unreachable"
+UNREACHABLE, BUSY = "host_unreachable", "registry_busy"
 ALL: Faults = {
     "resolve": ("request_lost", "answer_lost"),
     "launch": ("request_lost", "answer_lost", "late", "doubled"),
-    "find": ("request_lost", "answer_lost", "outdated"),
-    "inspect": ("request_lost", "answer_lost", "outdated"),
-    "rule_out": ("request_lost", "answer_lost", "late", "doubled"),
+    "find": ("request_lost", "answer_lost", "outdated", "busy"),
+    "inspect": ("request_lost", "answer_lost", "outdated", "busy"),
+    "rule_out": ("request_lost", "answer_lost", "late", "doubled", "busy"),
     "cancel": ("request_lost", "answer_lost", "late", "doubled"),
     "logs": ("request_lost", "answer_lost"),
 }
@@ -53,7 +53,8 @@ class Weather:
     """What becomes of calls, for all who share the line.
 
     `one_in` calls that may meet a fault does. `late` are requests that are still on their way;
-    `calls` what was sent, whether or not it arrived; `met` counts the faults by call.
+    `calls` what was sent, whether or not it arrived; `met` counts the faults by call. `misled` are
+    the dispatches whose runs were last looked for with an old answer.
     """
 
     chance: random.Random
@@ -63,6 +64,7 @@ class Weather:
     calls: list[tuple[str, Order]] = field(default_factory=list)
     met: Counter[tuple[str, Fault]] = field(default_factory=Counter)
     seen: dict[object, list[object]] = field(default_factory=dict)
+    misled: set[str] = field(default_factory=set)
 
     def fault(self, call: str) -> Fault | None:
         """The fault that this call meets."""
@@ -101,7 +103,14 @@ class FaultyHost:
 
     def find(self, order: Order) -> Sighting:
         key = ("find", order.dispatch_id)
-        return self._through("find", lambda: self._seen(key, self._host.find(order)), key)
+        self._weather.misled.add(order.dispatch_id)
+        return self._through(
+            "find", lambda: self._sighted(order, self._seen(key, self._host.find(order))), key
+        )
+
+    def _sighted(self, order: Order, now: Sighting) -> Sighting:
+        self._weather.misled.discard(order.dispatch_id)
+        return now
 
     def inspect(self, order: Order, run_id: str) -> RunFacts:
         key = ("inspect", order.dispatch_id, run_id)
@@ -127,8 +136,10 @@ class FaultyHost:
         weather = self._weather
         fault = weather.fault(call)
         if fault == "outdated" and (older := weather.seen.get(key)):
-            # What was answered to the same question once, by anybody's leave.
+            # What was answered to the same question once, to whoever asked it.
             return weather.chance.choice(older)  # type: ignore[return-value]
+        if fault == "busy":
+            raise CallboardError(BUSY, "the host is busy", "ask it again")
         if fault == "request_lost":
             raise unreachable()
         if fault == "late":
