@@ -14,8 +14,6 @@ from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.errors import CallboardError
 
-RERUN = "rerun_without_authority"
-
 
 def activate(site: Site, dispatch_id: str, run_id: str, *, run_attempt: int = 1) -> DispatchState:
     """Bind `run_id` as the worker itself and answer the bound group.
@@ -26,7 +24,7 @@ def activate(site: Site, dispatch_id: str, run_id: str, *, run_attempt: int = 1)
     """
     if run_attempt != 1:
         raise CallboardError(
-            RERUN,
+            "rerun_without_authority",
             f"attempt {run_attempt} of run {run_id} may act for nobody: only the first one was "
             "granted anything",
             "leave the rerun; the board grants the Work anew once the first attempt is settled: "

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from callboard.board.execution.activation import RERUN
 from callboard.board.execution.dispatcher import NOT_LAUNCHED, Dispatcher
 from callboard.board.execution.host import Host, Order, RunFacts, Sighting
 from callboard.board.execution.patience import Patience
@@ -28,6 +27,7 @@ ELSEWHERE_GRACE_MS = 60_000
 BINDING_CONFLICT = "run_binding_conflict"
 NOT_RULED_OUT = "not_ruled_out"
 PENDING = "launch_pending"
+RERUN = "rerun_without_authority"
 NO_LOOK = frozenset({"registry_busy"})
 """Codes of a host that was too busy to look: that tells nothing of the launch, not even doubt."""
 

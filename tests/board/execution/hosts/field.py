@@ -113,18 +113,19 @@ class Ground:
 
 
 class Field:
-    """A board of `keys`, all of them granted on request, and whoever works on it."""
+    """A board of some Work, by node key or in full, and whoever works on it."""
 
     def __init__(
-        self, ground: Ground, *keys: str, seed: int = 0, faults: Faults = CALM, fences: bool = True,
-        profile: records.Profile | None = None,
+        self, ground: Ground, *works: str | ops.Work, seed: int = 0, faults: Faults = CALM,
+        fences: bool = True, profiles: dict[str, records.Profile] | None = None,
     ) -> None:  # fmt: skip
         document = building.with_pool(
-            profiles={"default": profile or building.profile()},
+            profiles=profiles or {"default": building.profile()},
             retry=records.Retry(max_attempts=3, backoff_ms=BACKOFF_MS),
             reconciliation=records.Reconciliation(max_attempts=ATTEMPTS, deadline_ms=DEADLINE_MS),
         )
-        begun = Board([building.work(key) for key in keys or ("task",)], document)
+        full = [building.work(one) if isinstance(one, str) else one for one in works or ("task",)]
+        begun = Board(full, document)
         self._ground = ground
         self.clock = FixedClock(begun.at)
         self.store = MemoryStore(begun.data)

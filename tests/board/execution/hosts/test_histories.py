@@ -6,23 +6,15 @@ A failure names its seed; `Story.of(ground, seed)` tells the same story again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
 from tests.ambient import DEEP
 from tests.board.execution.hosts.faulty import ALL
-from tests.board.execution.hosts.field import Ground, ground
+from tests.board.execution.hosts.field import Ground
 from tests.board.execution.hosts.stories import Story
 
 PARTS, STORIES, STEPS = (40, 100, 80) if DEEP else (8, 40, 50)
-
-
-@pytest.fixture(scope="module")
-def field_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    made = ground(tmp_path_factory.mktemp("ground"))
-    yield made
-    made.repository.close()
 
 
 @pytest.mark.parametrize("part", range(PARTS))
