@@ -6,10 +6,12 @@ from collections import Counter
 
 from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
+from callboard.board.projection.entities import DispatchState
 from callboard.board.projection.reserve import lifecycle_limit
 from callboard.board.protocol import operations as ops
 from tests.board.execution.hosts.faulty import BUSY
 from tests.board.execution.hosts.field import PRINCIPAL, Field
+from tests.board.execution.hosts.simulated import Run
 
 
 class Judge:
@@ -40,6 +42,13 @@ class Judge:
         for state in field.projection.dispatches.values():
             room = lifecycle_limit(field.projection.pool("default")) - state.lifecycle_writes
             assert room >= (0 if state.run else 1), (state.state, room)
+
+    def authority(self, run: Run, state: DispatchState) -> None:
+        """Judge a run that was let through: it may execute now."""
+        assert run.order is not None
+        assert run.facts.run_attempt == 1
+        assert state.run is not None
+        assert state.run.run_id == run.facts.run_id
 
     def _dispatch(self, operation: ops.Dispatch) -> None:
         name = operation.dispatch_id

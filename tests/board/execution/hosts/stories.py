@@ -59,7 +59,7 @@ class Story:
             self.grant, self.look, self.look, self.look, self.mark_and_die, self.die, self.lose,
             self.begin, self.begin, self.activate, self.activate, self.finish, self.end, self.end,
             self.rerun, self.intrude, self.abandon, self.cancel, self.pass_time, self.pass_time,
-            self.turn_back, self.deliver,
+            self.turn_back, self.deliver, self.launch,
         ]  # fmt: skip
         for _step in range(steps):
             try:
@@ -83,6 +83,12 @@ class Story:
         for dispatch_id in self.field.grant(process, self.chance.randint(1, 3)):
             if self.chance.random() < 0.8:
                 self.field.launch(process, dispatch_id)
+
+    def launch(self) -> None:
+        """Any process tries to launch any group, whatever became of it."""
+        groups = list(self.field.projection.dispatches)
+        if groups:
+            self.field.launch(self.one(), self.chance.choice(groups))
 
     def look(self) -> None:
         process, may_start = self.one(), self.chance.random() < 0.7
@@ -119,11 +125,11 @@ class Story:
         for run in self.some("queued"):
             self.field.yard.begin(run)
             if self.chance.random() < 0.5:
-                self.field.activate(run)
+                self.judge.authority(run, self.field.activate(run))
 
     def activate(self) -> None:
         for run in self.some("running"):
-            self.field.activate(run)
+            self.judge.authority(run, self.field.activate(run))
 
     def finish(self) -> None:
         for run in self.some("running"):
