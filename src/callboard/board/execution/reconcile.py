@@ -284,13 +284,13 @@ def _judge(order: Order, sighting: Sighting) -> tuple[RunFacts | None, str]:
     the first one that was ordered stands for them.
     """
     ordered = [one for one in sighting.runs if _is_ordered(order, one)]
-    if len(sighting.runs) == 1 and sighting.outlook != "ruled_out":
-        facts = sighting.runs[0]
-        word = BINDING_CONFLICT if facts.run_attempt == 1 else RERUN
-        return (facts, "") if ordered else (None, word)
+    if sighting.outlook != "ruled_out" and ordered and len(sighting.runs) == 1:
+        return ordered[0], ""
     if ordered and _rest(sighting) is None:
         return min(ordered, key=lambda one: one.run_id), ""
-    return None, BINDING_CONFLICT
+    others = [one for one in sighting.runs if one not in ordered]
+    is_rerun = others and len(ordered) < 2 and all(one.run_attempt != 1 for one in others)
+    return None, RERUN if is_rerun and sighting.outlook != "ruled_out" else BINDING_CONFLICT
 
 
 def _rest(sighting: Sighting, besides: str | None = None) -> str | None:

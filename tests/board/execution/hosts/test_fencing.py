@@ -291,6 +291,7 @@ def test_a_rerun_has_no_authority_and_keeps_the_place(field_ground: Ground) -> N
     assert field.projection.tip == tip
     words = look_until_tired(field, process, run.dispatch_id)
     assert words[-1] == "launch_unresolved"
+    assert field.group(run.dispatch_id).reason == "rerun_without_authority"
     assert bindings(field) == []
     assert field.projection.counters.unreleased == 1
     field.yard.end(again)
