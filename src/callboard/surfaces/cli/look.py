@@ -46,6 +46,9 @@ from callboard.surfaces.cli.words import (
 MAX_ROWS = 20
 
 
+_MAX_SURVIVORS = 5
+
+
 @click.command()
 @click.argument("node")
 @board_options
@@ -134,6 +137,11 @@ def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
     yield f"          claim {claim['claim_id']}"
     if "run_folder" in claim:
         yield f"          logs in {claim['run_folder']}"
+    survivors = claim.get("survivors", [])
+    for one in survivors[:_MAX_SURVIVORS]:
+        yield f"          still running when it had ended: process {one['pid']}, {one['command']}"
+    if len(survivors) > _MAX_SURVIVORS:
+        yield faint(f"          and {len(survivors) - _MAX_SURVIVORS} more processes (--json)")
 
 
 @click.command()
