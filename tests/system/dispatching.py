@@ -64,6 +64,8 @@ def main() -> None:
         with Board.open(repository, folders, environment=os.environ) as board:
             if verb == "dispatch":
                 answer = board.dispatch(os.environ, board.batch(max_dispatches=int(workers)))
+                for refusal in answer.troubles.values():
+                    raise refusal
                 launches = [[one.dispatch_id, one.status] for one in answer.launches]
                 document: dict[str, object] = {"launches": launches}
             elif verb == "tour":

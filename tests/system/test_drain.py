@@ -394,5 +394,8 @@ def test_a_drain_from_another_machine_waits_for_the_run_at_home(machines: Machin
     assert one.works()["a"].barrier == "verified"
     offline = Command(two, "drain", "--offline", "--json").document(1)
     assert offline["error"]["code"] == "board_offline"
-    look = Command(two, "drain", "--check", "--offline", "--json").document(0)
-    assert (look["provenance"], look["drained"]) == ("snapshot", True)
+    look = Command(two, "drain", "--check", "--offline", "--json").document(3)
+    assert (look["provenance"], look["drained"], look["left"]) == ("snapshot", False, [])
+    said = Command(two, "drain", "--check", "--offline").end(3)
+    assert said.startswith("nothing was in flight when the board was last fetched")
+    assert "branch work-queue of the remote origin as fetched" in said

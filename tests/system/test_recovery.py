@@ -175,6 +175,17 @@ def test_a_stopped_run_ends_as_a_failed_attempt_and_is_tried_again(world: World)
     assert world.works()["task"].attempts == 2
 
 
+def test_the_run_of_a_cancelled_node_is_stopped_by_the_name_of_the_node(world: World) -> None:
+    process = running(world)
+    assert spoken(world, "cancel", "task", "--reason", "not_needed").returncode == 0
+    answer = spoken(world, "stop", "task", "--json")
+    assert (answer.returncode, json.loads(answer.stdout)["status"]) == (0, "asked")
+    world.finish(process)
+    world.check_settled()
+    assert [row.conclusion for row in world.rows()] == ["stopped"]
+    assert world.works()["task"].state == "cancelled"
+
+
 def test_a_stop_is_refused_where_nothing_runs(world: World) -> None:
     world.submit({"key": "task"})
 

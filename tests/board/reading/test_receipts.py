@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
+from callboard.board.publishing.lifecycle import Proof
 from callboard.board.reading.receipts import no_grant, no_write, receipt, request_of
 from callboard.board.reading.view import Document
 from callboard.errors import CallboardError
@@ -72,7 +74,8 @@ def test_doubt_about_a_launch_is_not_hidden_behind_a_partial_batch(board: Staged
     first, second = board.view().projection.claims
     board.launch(first)
     board.start(board.dispatch_of(second))
-    assert of(board, "g")["status"] == "partial_batch"
+    assert [one["status"] for one in of(board, "g")["dispatches"]] == ["bound", "started"]
+    assert of(board, "g")["status"] == "launch_uncertain"
     board.doubt(board.dispatch_of(second), "uncertain")
     found = of(board, "g")
     assert (found["status"], found["grant_status"]) == ("launch_uncertain", "partial_batch")
@@ -92,7 +95,27 @@ def test_the_least_advanced_launch_is_the_status_of_a_full_batch(board: StagedBo
     for claim_id, dispatch_id in ((first, first_run), (second, second_run)):
         board.finish(claim_id, "completed")
         board.release(dispatch_id)
+    assert of(board, "g")["status"] == "delivery_pending"
+    board.deliver("a")
+    board.deliver("b")
     assert of(board, "g")["status"] == "released"
+
+
+def test_a_place_that_is_free_again_is_no_success_by_itself(board: StagedBoard) -> None:
+    board.submit(node("a"), node("b"))
+    board.ask(3, 3, "g")
+    first, second = board.view().projection.claims
+    unlaunched = board.dispatch_of(first)
+    proof = Proof("prelaunch", "trusted_publisher")
+    actor = board.actor("reconciler")
+    board.publish(lifecycle.release(unlaunched, proof, "not_launched", actor))
+    assert of(board, "g")["status"] == "not_launched"
+    run = board.launch(second)
+    board.finish(second, "completed")
+    board.release(run)
+    board.fail_delivery("b")
+    found = of(board, "g")
+    assert (found["status"], found["grant_status"]) == ("delivery_failed", "partial_batch")
 
 
 def test_other_requests_have_a_short_receipt(board: StagedBoard) -> None:

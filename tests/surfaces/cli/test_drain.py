@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.surfaces.cli.conftest import Person
+from tests.surfaces.cli.conftest import Answer, Person
 
 REVISED = """\
 graph: campaign-x
@@ -13,6 +13,13 @@ nodes:
 - {key: r1/analyze, payload: {}, after: [r1/prepare]}
 - {key: report, payload: {}, after: [r1/analyze]}
 """
+
+
+def lines(answer: Answer) -> list[str]:
+    """What was said, without the stamp at its end."""
+    *said, stamp = answer.stdout.splitlines()
+    assert stamp.startswith("branch work-queue, live at ")
+    return said
 
 
 def test_without_a_board_there_is_nothing_to_drain(person: Person) -> None:
@@ -27,7 +34,7 @@ def test_a_board_at_rest_is_drained_at_once(person: Person) -> None:
     assert (found.status, found.json["drained"], found.json["count"]) == (3, False, 0)
     answer = person.done("drain")
     assert answer.stdout.splitlines()[0] == "drained: nothing is in flight"
-    assert answer.stdout.splitlines()[-1] == "next: callboard resume grants --reason CODE"
+    assert lines(answer)[-1] == "next: callboard resume grants --reason CODE"
     assert answer.stderr == ""
     assert person.ask("status")["paused"] == {"admission": False, "grants": True}
     tip = person.tip
@@ -49,12 +56,12 @@ def test_a_look_says_what_a_drain_would_need(person: Person) -> None:
     person.submit()
     spoken = person.call("drain", "--check")
     assert spoken.status == 3
-    assert spoken.stdout.splitlines() == ["not drained", "grants: open", "next: callboard drain"]
+    assert lines(spoken) == ["not drained", "grants: open", "next: callboard drain"]
     person.done("drain")
     person.done("drain", "--check")
     spoken = person.call("drain", "--check", "--admission")
     assert spoken.status == 3
-    assert spoken.stdout.splitlines()[-1] == "next: callboard drain --admission"
+    assert lines(spoken)[-1] == "next: callboard drain --admission"
     before = person.ledger
     person.done("drain", "--check")
     assert person.ledger == before
@@ -92,7 +99,7 @@ def test_a_cutover_is_told_step_by_step(person: Person) -> None:
     check = ["cutover", "check", "--graph", "campaign-x", "--old", "r1/"]
     answer = person.call(*check)
     assert answer.status == 3
-    assert answer.stdout.splitlines() == [
+    assert lines(answer) == [
         "cutover pending: graph campaign-x, keys r1/*: 4 things in its way",
         "2 old nodes: 1 ready, 1 waiting",
         "  admission: not paused",
@@ -142,6 +149,6 @@ def test_two_thousand_nodes_are_bounded_in_the_text_and_in_the_document(person: 
     person.done("submit", "-", "--split", stdin=json.dumps({"graph": "g", "nodes": nodes}))
     found = person.call("cutover", "check", "--graph", "g", "--json").json
     assert (found["count"], len(found["violations"])) == (2_002, 100)
-    said = person.call("cutover", "check", "--graph", "g").stdout.splitlines()
+    said = lines(person.call("cutover", "check", "--graph", "g"))
     assert said[-1] == "  and 1992 more"
     assert person.ask("drain")["drained"]

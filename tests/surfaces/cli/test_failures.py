@@ -161,7 +161,16 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
     try:
         assert "supervisor" not in person.ask("explain", "a")
         said = person.done("cancel", "b", "--reason", "late").stdout
-        assert said == ("ended b: late\nthe run of b goes on and keeps its place until it ends\n")
+        assert said == (
+            "ended b: late\nthe run of b goes on and keeps its place until it ends\n"
+            "  to end it, and whatever it holds: callboard stop b\n"
+        )
+        (kept,) = person.ask("status")["kept_places"]["runs"]
+        assert (kept["names"], kept["stage"]) == (["b"], "bound")
+        assert kept["next"] == f"callboard stop --dispatch {kept['dispatch_id']}"
+        said = person.done("status").stdout
+        assert "a place is kept by the run of b, which was cancelled; since " in said
+        assert f"  next: {kept['next']}\n" in said
         assert "places taken: 2 of 16 for runs, 1 of 16 for Claims" in person.done("status").stdout
         for one in supervisors:
             one.send_signal(signal.SIGKILL)

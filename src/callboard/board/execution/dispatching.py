@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from msgspec import structs
 
@@ -20,14 +20,23 @@ from callboard.board.execution.site import Site
 from callboard.board.projection.state import Projection
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
+from callboard.errors import CallboardError
+
+_OF_ONE_GROUP = frozenset({"worker_unavailable", "host_unsupported"})
+"""Refusals that say nothing about other groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchAnswer:
-    """A grant, or why there was none, and the launches that followed."""
+    """A grant, or why there was none, and the launches that followed.
+
+    `troubles` are refusals of launches by dispatch id. Groups of which nothing is told were left to
+    whoever comes next.
+    """
 
     outcome: Accepted | Nothing
     launches: list[Launch]
+    troubles: dict[str, CallboardError] = field(default_factory=dict)
 
 
 def dispatch(
@@ -35,11 +44,12 @@ def dispatch(
     environment: Mapping[str, str],
     intent: DispatchNext,
     *,
-    bind_wait_s: float = 10.0,
+    bind_wait_s: float = 30.0,
 ) -> DispatchAnswer:
     """Grant the next fair batch and launch its groups; waits a little until their runs are bound.
 
-    A repeated request id grants nothing new: groups of it that were never started are.
+    A repeated request id grants nothing new: groups of it that were never started are. A grant that
+    stands is always answered; what keeps this machine from launching is met by one group only.
     """
     dispatcher = Dispatcher(site, environment)
     pool, request_id = intent.parameters.pool, intent.request_id
@@ -47,10 +57,21 @@ def dispatch(
         outcome = site.publisher.publish(_within_reach(site, intent))
         if isinstance(outcome, Nothing):
             return DispatchAnswer(outcome, [])
-        groups = granted(site.publisher.refresh().projection, outcome)
-        launches = [dispatcher.launch(dispatch_id) for dispatch_id in groups]
-    _await_binding(site, launches, bind_wait_s)
-    return DispatchAnswer(outcome, launches)
+        answer = DispatchAnswer(outcome, [])
+        _launch_all(dispatcher, answer, granted(site.publisher.refresh().projection, outcome))
+    _await_binding(site, answer.launches, bind_wait_s)
+    return answer
+
+
+def _launch_all(dispatcher: Dispatcher, answer: DispatchAnswer, groups: list[str]) -> None:
+    for dispatch_id in groups:
+        try:
+            answer.launches.append(dispatcher.launch(dispatch_id))
+        except CallboardError as error:
+            answer.troubles[dispatch_id] = error
+            if error.code not in _OF_ONE_GROUP:
+                # The next one would meet it too, and might lose an attempt by it.
+                return
 
 
 def _within_reach(site: Site, intent: DispatchNext) -> DispatchNext:

@@ -23,6 +23,7 @@ from callboard.errors import CallboardError
 
 # What ends a pass and not the watch: the next one meets another board, or another network.
 _PASSING = OUTAGES | {"contention", "outcome_unknown", "queue_missing", "launch_failed"}
+ELSEWHERE = "run_unknown_here"
 _SETTLED = frozenset({"decided", "failed", "refused", "released", "verified"})
 _MOVING = frozenset(
     {
@@ -110,7 +111,8 @@ def _look(site: Site, reconciler: Reconciler, start: bool) -> list[Found]:
         findings = reconciler.run_pass(lambda: start)
         projection = site.publisher.refresh().projection
         launches = [
-            _launch(projection.dispatches[one], word) for one, word in findings.dispatches.items()
+            _launch(site, projection.dispatches[one], word)
+            for one, word in findings.dispatches.items()
         ]
         deliveries = [
             _delivery(projection, projection.works[one], word)
@@ -119,7 +121,9 @@ def _look(site: Site, reconciler: Reconciler, start: bool) -> list[Found]:
     return launches + deliveries
 
 
-def _launch(state: DispatchState, word: str) -> Found:
+def _launch(site: Site, state: DispatchState, word: str) -> Found:
+    # A run that another machine of a shared board may watch over is that machine's affair.
+    is_elsewhere = word == ELSEWHERE and state.run is not None and site.remote is not None
     return Found(
         "launch",
         state.assignment.dispatch_id,
@@ -129,7 +133,7 @@ def _launch(state: DispatchState, word: str) -> Found:
         state.reason,
         state.granted_at if state.started_at is None else state.started_at,
         None if state.run is None else state.run.run_id,
-        _needs(word),
+        "time" if is_elsewhere else _needs(word),
     )
 
 

@@ -13,9 +13,9 @@ from unicodedata import normalize
 from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol.validate import near, show
+from callboard.board.reading.columns import Columns
 from callboard.board.reading.in_flight import InFlight
 from callboard.board.reading.pauses import Pause, pauses
-from callboard.board.reading.stages import Stage, work_stage
 from callboard.board.reading.view import Document, View
 from callboard.errors import CallboardError
 
@@ -35,7 +35,8 @@ def cutover(view: View, graph: str, prefixes: Sequence[str]) -> Document:
     old = _old(view.projection, graph, prefixes)
     found = _Violations(view, old).all()
     projection = view.projection
-    stages = Counter(_stage(projection, state) for state in old.values())
+    columns = Columns(view)
+    stages = Counter(columns.stage(columns.place(state)) for state in old.values())
     return {
         **view.stamp(),
         "complete": not found,
@@ -50,10 +51,6 @@ def cutover(view: View, graph: str, prefixes: Sequence[str]) -> Document:
         ),
         "violations": found[:MAX_VIOLATIONS],
     }
-
-
-def _stage(projection: Projection, state: WorkState) -> Stage:
-    return work_stage(projection, state, "ready" if state.is_ready else "waiting")
 
 
 def _old(projection: Projection, graph: str, prefixes: Sequence[str]) -> dict[str, WorkState]:
@@ -104,6 +101,7 @@ class _Violations:
     def __init__(self, view: View, old: dict[str, WorkState]) -> None:
         self._projection = view.projection
         self._old = old
+        self._columns = Columns(view)
         self._in_flight = InFlight(view)
         self._names = self._in_flight.names
 
@@ -141,7 +139,7 @@ class _Violations:
             "kind": kind,
             "name": self._names.label(work_id),
             "work_id": work_id,
-            "stage": _stage(self._projection, state),
+            "stage": self._columns.stage(self._columns.place(state)),
             "next": f"callboard cancel {self._names.typed(work_id)} --reason {_REASON}",
         }
 

@@ -84,7 +84,7 @@ class InFlight:
         }
 
     def _next(self, state: DispatchState, stage: LaunchStage) -> str:
-        if stage == "unresolved":
+        if stage == "unresolved" or (stage == "uncertain" and state.reason in advice.CONFLICTS):
             return advice.for_launch(self._projection, state)
         if stage == "granted" and (spent := spent_works(self._projection, state)):
             names = " ".join(self.names.typed(work_id) for work_id in spent[:MAX_MEMBERS])

@@ -5,8 +5,10 @@ Source: specification 1, §§0, 7.13. A preview by the planner itself; granting 
 
 from __future__ import annotations
 
+from callboard.board.reading.advice import RECONCILE
 from callboard.board.reading.columns import COLUMNS, Columns
 from callboard.board.reading.detail import placed_document
+from callboard.board.reading.in_flight import InFlight
 from callboard.board.reading.pauses import pauses
 from callboard.board.reading.shares import shares
 from callboard.board.reading.view import Document, View
@@ -20,7 +22,14 @@ def overview(view: View, *, limit: int) -> Document:
     projection = view.projection
     if projection.tip is None:
         empty = {column: {"count": 0, "works": []} for column in COLUMNS}
-        return {**view.stamp(), "repository": None, "columns": empty, "shares": [], "next": []}
+        return {
+            **view.stamp(),
+            "repository": None,
+            "columns": empty,
+            "shares": [],
+            "next": [],
+            "kept_places": {"count": 0, "runs": []},
+        }
     columns = Columns(view)
     placed = columns.all()
     return {
@@ -39,10 +48,28 @@ def overview(view: View, *, limit: int) -> Document:
             }
             for column in COLUMNS
         },
+        "kept_places": _kept_places(view, limit),
         "pools": [_load(view, name) for name in sorted(projection.policy.pools)],
         "shares": shares(view),
         "next": [_next(columns, view, name) for name in sorted(projection.policy.pools)],
     }
+
+
+def _kept_places(view: View, limit: int) -> Document:
+    """Launches that keep a place although no Claim of theirs is open and one was cancelled."""
+    projection = view.projection
+    in_flight = InFlight(view)
+    found = []
+    for dispatch_id in projection.open_dispatches:
+        state = projection.dispatches[dispatch_id]
+        claims = [projection.claims[one.claim_id] for one in state.assignment.claims]
+        if state.open_claims == 0 and any(one.state == "cancelled" for one in claims):
+            step = (
+                f"callboard stop --dispatch {dispatch_id}" if state.run is not None else RECONCILE
+            )
+            found.append({**in_flight.group(state), "next": step})
+    found.sort(key=lambda one: (one["since_ms"], one["dispatch_id"]))
+    return {"count": len(found), "runs": found[:limit]}
 
 
 def _load(view: View, pool: str) -> Document:

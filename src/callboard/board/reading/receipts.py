@@ -35,8 +35,10 @@ _WORST_FIRST = (
     "launch_unresolved",
     "launch_uncertain",
     "launch_rejected",
+    "delivery_failed",
+    "not_launched",
 )
-_BEST_LAST = ("reserved", "started", "bound", "released")
+_BEST_LAST = ("reserved", "bound", "delivery_pending", "released")
 
 
 def request_of(projection: Projection, request_id: str) -> RequestState:
@@ -211,7 +213,7 @@ def grant_receipt(view: View, request: RequestState, asked: DispatchNextParamete
         "bound_dispatches": sum(one.run is not None for one in dispatches),
         "completed_claims": sum(claim.state == "completed" for claim in claims),
         "released_dispatches": sum(one.released for one in dispatches),
-        "status": _overall(dispatches, partial),
+        "status": _overall(projection, dispatches, partial),
         "grant_status": "partial_batch" if partial else "granted",
         "limiting_reason": CLAIM_BUDGET,
         "claims": [_claim(view.projection, names, claim) for claim in claims],
@@ -268,8 +270,8 @@ def _trace(history: History, request: RequestState) -> Document:
         return {"trace": error.code}
 
 
-def _overall(dispatches: list[DispatchState], partial: bool) -> str:
-    statuses = [_status(one) for one in dispatches]
+def _overall(projection: Projection, dispatches: list[DispatchState], partial: bool) -> str:
+    statuses = {_outcome(projection, one) for one in dispatches}
     for status in _WORST_FIRST:
         if status in statuses:
             return status
@@ -279,6 +281,27 @@ def _overall(dispatches: list[DispatchState], partial: bool) -> str:
         if status in statuses:
             return "granted" if status == "reserved" else status
     return "granted"
+
+
+def _outcome(projection: Projection, state: DispatchState) -> str:
+    """How a launch stands as a part of its batch. A marker without a binding is a doubt there, as
+    nothing shows yet that a run began; and of a place that is free, what came of it."""
+    if state.state == "started" and not state.released:
+        return "launch_uncertain"
+    if not state.released:
+        return _status(state)
+    if state.run is None:
+        return "not_launched"
+    works = [projection.works[one.work_id] for one in state.assignment.claims]
+    claims = [projection.claims[one.claim_id] for one in state.assignment.claims]
+    barriers = {
+        work.barrier
+        for work, claim in zip(works, claims, strict=True)
+        if claim.state == "completed" and work.claim_id == claim.claim.claim_id
+    }
+    if "failed" in barriers:
+        return "delivery_failed"
+    return "delivery_pending" if "pending" in barriers else "released"
 
 
 def _status(state: DispatchState) -> str:

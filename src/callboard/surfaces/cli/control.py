@@ -19,7 +19,7 @@ from callboard.surfaces.cli.chosen import (
     reason_option,
     request_option,
 )
-from callboard.surfaces.cli.render import Block, emit
+from callboard.surfaces.cli.render import Block, Hint, emit
 
 _WHAT = click.argument("what", type=click.Choice(get_args(Pause)))
 _MAX_NAMED = 10
@@ -73,6 +73,7 @@ def _cancel_text(board: Board, document: dict[str, Any], asked: list[str]) -> It
         yield f"nothing new: {named(before)} ended before"
     for work_id in document.get("still_running", []):
         yield f"the run of {names.label(work_id)} goes on and keeps its place until it ends"
+        yield Hint(f"callboard stop {names.typed(work_id)}", "  to end it, and whatever it holds: ")
     blocked = _blocked(projection, asked)
     if blocked:
         yield f"what waits for {'it' if len(asked) == 1 else 'them'} is stuck: {named(blocked)}"

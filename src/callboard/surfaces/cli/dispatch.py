@@ -19,6 +19,7 @@ import click
 from callboard.board.board import Accepted, Board
 from callboard.board.protocol.commit import DispatchNextParameters
 from callboard.board.protocol.policy import CEILINGS
+from callboard.board.reading.advice import BINDING_CONFLICT, RECONCILE
 from callboard.board.reading.overview import overview
 from callboard.board.reading.receipts import no_grant
 from callboard.surfaces.cli.chosen import (
@@ -29,9 +30,9 @@ from callboard.surfaces.cli.chosen import (
     request_option,
     requests_option,
 )
-from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, TERMINATED
+from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, REFUSED, TERMINATED
 from callboard.surfaces.cli.events import EventLines
-from callboard.surfaces.cli.render import Block, Hint, count, duration, emit, faint, write_text
+from callboard.surfaces.cli.render import Block, Hint, bad, count, duration, emit, faint, write_text
 from callboard.surfaces.cli.watch import Watch, watching
 from callboard.surfaces.cli.words import reason_text, stop_text
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 DEFAULT_WORKERS = 4
 MAX_STUCK = 100
 MAX_NAMED = 10
+_DOUBTS = frozenset({BINDING_CONFLICT, "launch_unresolved", "launch_uncertain"})
 
 
 def _pool(help_text: str) -> Callable[[Command], Command]:
@@ -93,13 +95,19 @@ def dispatch(
     only: tuple[str, ...],
     request_id: str,
 ) -> None:
-    """Grant the next fair batch and launch its runs. Ends with 3 when nothing was granted."""
+    """Grant the next fair batch and launch its runs.
+
+    Ends with 3 when nothing was granted, or when it is not known whether a run began; with 1 when a
+    launch was refused. The grant stands then, and is told all the same.
+    """
     board = board_of(context)
     asked = board.batch(pool, max_claims, max_dispatches, max_bytes, only or None)
     answer = board.dispatch(os.environ, asked, request_id=request_id)
     document = _receipt(board, request_id, asked, answer)
     emit(context, document, lambda: _receipt_text(document))
-    if not isinstance(answer.outcome, Accepted):
+    if answer.troubles:
+        context.exit(REFUSED)
+    if not isinstance(answer.outcome, Accepted) or document["status"] in _DOUBTS:
         context.exit(NOTHING)
 
 
@@ -112,6 +120,10 @@ def _receipt(
     receipt["launches"] = [
         {"dispatch_id": one.dispatch_id, "status": one.status, "run_id": one.run_id}
         for one in answer.launches
+    ]
+    receipt["launches"] += [
+        {"dispatch_id": dispatch_id, "status": "refused", "run_id": None, "error": error.document()}
+        for dispatch_id, error in answer.troubles.items()
     ]
     return receipt
 
@@ -133,8 +145,24 @@ def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
         tasks = ", ".join(names[claim] for claim in one["claim_refs"])
         status = str(one["status"]).removeprefix("launch_")
         yield f"  {status}: {tasks}  (run {one['run_id'] or 'not bound yet'})"
+    yield from _troubles(document)
     yield f"request {document['request_id']}"
     yield f"commit  {document['commit_id']}"
+
+
+def _troubles(document: dict[str, Any]) -> Iterator[Block]:
+    """What went wrong or is not known, and what to type for it."""
+    for one in document["launches"]:
+        if "error" in one:
+            yield bad(f"refused: {one['error']['message']}")
+            if one["error"].get("hint"):
+                yield f"hint: {one['error']['hint']}"
+            yield faint(f"code: {one['error']['code']}")
+    if document["status"] in _DOUBTS:
+        yield bad("it is not known whether every run began; no place is given to others meanwhile")
+        yield Hint(RECONCILE)
+    elif any(one["status"] == "reserved" for one in document["dispatches"]):
+        yield Hint("callboard run", "start what is granted and not launched: ")
 
 
 def _limit(document: dict[str, Any]) -> str | None:

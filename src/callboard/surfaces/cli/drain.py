@@ -20,7 +20,9 @@ from callboard.board.reading.in_flight import DRAIN, MAX_LEFT, InFlight, in_flig
 from callboard.surfaces.cli.chosen import Chosen, board_of, board_options, requests_option
 from callboard.surfaces.cli.dispatch import stopping
 from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, TERMINATED
-from callboard.surfaces.cli.render import Block, Hint, bad, clock, count, emit, write_text
+from callboard.surfaces.cli.machine import add_end
+from callboard.surfaces.cli.render import Block, Hint, bad, clock, count, emit, faint, write_text
+from callboard.surfaces.cli.stamp import place_text, stamp_text
 from callboard.surfaces.cli.words import finding_text
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _STAGES = {
     "uncertain": "launch uncertain",
     "unresolved": "launch unresolved",
     "bound": "running",
+    "terminal": "its run has ended here, or nobody watches over it",
     "completed_pending": "completed, its delivery pending",
 }
 _ENDINGS = {
@@ -42,6 +45,7 @@ _ENDINGS = {
     "timeout": "not drained: time is up, the pause stands",
     "stopped": "stopped before it was drained, the pause stands",
     "checked": "not drained",
+    "snapshot": "nothing was in flight when the board was last fetched; ask without --offline",
 }
 
 
@@ -106,7 +110,11 @@ def drain(
 def _check(context: click.Context, board: Board, admission: bool) -> None:
     view = board.view().with_history()
     document = in_flight(view, _located(board, InFlight(view).all()), admission=admission)
+    document |= board.site.place()
     document |= {"ending": "drained" if document["drained"] else "checked", "handed_back": []}
+    if document["drained"] and document["provenance"] == "snapshot":
+        # What a copy shows is over; what there is now it cannot know.
+        document |= {"drained": False, "ending": "snapshot"}
     emit(context, document, lambda: _text(document, admission))
     if not document["drained"]:
         context.exit(NOTHING)
@@ -114,6 +122,7 @@ def _check(context: click.Context, board: Board, admission: bool) -> None:
 
 def _answer(board: Board, found: Drained, admission: bool) -> dict[str, Any]:
     document = in_flight(found.view, _located(board, found.left), admission=admission)
+    document |= board.site.place()
     document |= {
         # Also where admission was resumed meanwhile, or the last look met no board.
         "drained": document["drained"] and found.ending == "drained",
@@ -127,8 +136,12 @@ def _answer(board: Board, found: Drained, admission: bool) -> dict[str, Any]:
 
 
 def _located(board: Board, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same, with the folder of each run that this machine keeps, as far as any is shown."""
+    """The same, with what this machine knows of each run, as far as any is shown: its folder, and
+    that it has ended or is watched by nobody."""
+    dispatches = board.history().projection.dispatches
     for one in left[:MAX_LEFT]:
+        if one.get("stage") == "bound":
+            add_end(board.host, one, dispatches[one["dispatch_id"]])
         folder = None if "run_id" not in one else board.host.run_folder(one["run_id"])
         if folder is not None:
             one["run_folder"] = str(folder)
@@ -201,6 +214,7 @@ def _text(document: dict[str, Any], admission: bool) -> Iterator[Block]:
         yield "drained: nothing is in flight"
         yield from _pauses(document, now_ms)
         yield Hint("callboard resume grants --reason CODE")
+        yield faint(f"{place_text(document)}, {stamp_text(document)}")
         return
     left = f": {document['count']} left in flight" if document["count"] else ""
     yield bad(_ENDINGS[document["ending"]] + left)
@@ -215,6 +229,7 @@ def _text(document: dict[str, Any], admission: bool) -> Iterator[Block]:
     asked = ("grants", "admission") if admission else ("grants",)
     if not all(document["paused"][what] for what in asked):
         yield Hint(DRAIN + " --admission" * admission)
+    yield faint(f"{place_text(document)}, {stamp_text(document)}")
 
 
 def _unresolved(number: int, what: str) -> str:
@@ -259,7 +274,9 @@ def check(context: click.Context, graph: str, old: tuple[str, ...]) -> None:
     if "" in old:
         raise click.UsageError("--old '' means every node; leave it out for that.")
     board = board_of(context)
-    document = cutover_document(board.view().with_history(), graph, old)
+    document = cutover_document(board.view().with_history(), graph, old) | board.site.place()
+    if document["provenance"] == "snapshot":
+        document["complete"] = False
     _located(board, document["violations"])
     emit(context, document, lambda: _cutover_text(document))
     if not document["complete"]:
@@ -272,9 +289,18 @@ def _cutover_text(document: dict[str, Any]) -> Iterator[Block]:
     if document["old"]:
         which += ", keys " + ", ".join(f"{prefix}*" for prefix in document["old"])
     stages = ", ".join(f"{many} {stage}" for stage, many in document["nodes"]["stages"].items())
+    stamp = faint(f"{place_text(document)}, {stamp_text(document)}")
     if document["complete"]:
         yield f"cutover complete: {which}: {stages}"
         yield from _pauses(document, now_ms)
+        yield stamp
+        return
+    if not number:
+        yield bad(
+            f"cutover pending: {which}: nothing was in its way when the board was last fetched"
+        )
+        yield f"{count(document['nodes']['count'], 'old node')}: {stages}; ask without --offline"
+        yield stamp
         return
     yield bad(f"cutover pending: {which}: {count(number, 'thing')} in its way")
     yield f"{count(document['nodes']['count'], 'old node')}: {stages}"
@@ -285,6 +311,7 @@ def _cutover_text(document: dict[str, Any]) -> Iterator[Block]:
         yield f"  and {number - MAX_NAMED} more"
     if document["unresolved"]:
         yield _unresolved(document["unresolved"], "the cutover")
+    yield stamp
 
 
 def _violation(one: dict[str, Any], now_ms: int) -> str:

@@ -11,8 +11,9 @@ from callboard.board.protocol.contract import NO_WRITES
 from callboard.board.protocol.identities import root_graph_id
 from callboard.board.publishing.plan import CONTRACT_FIELD
 from callboard.board.reading import tracing
+from callboard.board.reading.columns import Columns
 from callboard.board.reading.decisions import before_claim
-from callboard.board.reading.detail import detail, why
+from callboard.board.reading.detail import detail, placed_document, why
 from callboard.board.reading.names import find_claim, find_dispatch, find_work
 from callboard.board.reading.receipts import receipt, request_of
 from callboard.surfaces.cli.chosen import board_of, board_options
@@ -320,9 +321,13 @@ def trace(
 ) -> None:
     """List every commit that touched a NODE, a Claim or a dispatch, in order."""
     _one_of(NODE=node, claim=claim_id, dispatch=dispatch_id)
-    view = board_of(context).view().with_history()
+    board = board_of(context)
+    view = board.view().with_history()
     if node is not None:
-        document = tracing.trace_work(view, find_work(view.projection, node))
+        state, columns = find_work(view.projection, node), Columns(view)
+        document = tracing.trace_work(view, state)
+        document["now"] = placed_document(columns, columns.place(state))
+        add_to_work(board.host, view.projection, document["now"])
     elif claim_id is not None:
         document = tracing.trace_claim(view, find_claim(view.projection, claim_id))
     else:
@@ -350,6 +355,10 @@ def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
     work_id = document["subject"].get("work_id")
     if work_id is not None:
         yield Hint(f"callboard show {short(work_id)}", "its attempts and logs: ")
+    now = document.get("now", {})
+    if "next" in now:
+        yield f"now {_column(now | {'evaluated_at_ms': document['evaluated_at_ms']})}"
+        yield Hint(now["next"])
     yield from _telemetry_text(document["commits"])
     yield faint(stamp_text(document))
 

@@ -20,7 +20,7 @@ def add_to_work(host: Witness, projection: Projection, document: dict[str, Any])
     dispatch = projection.dispatches.get(evidence.get("dispatch_id", ""))
     if dispatch is None:
         return
-    _add_end(host, document, dispatch)
+    add_end(host, document, dispatch)
     if document["column"] == "stuck" and "sender" in evidence:
         sent = host.sent(dispatch)
         if sent is not None:
@@ -30,7 +30,7 @@ def add_to_work(host: Witness, projection: Projection, document: dict[str, Any])
 def add_to_attempt(host: Witness, projection: Projection, claim: dict[str, Any]) -> None:
     """Add to an attempt what this machine knows: its end, folder, report, survivors."""
     if claim["state"] == "open":
-        _add_end(host, claim, projection.dispatches[claim["dispatch_id"]])
+        add_end(host, claim, projection.dispatches[claim["dispatch_id"]])
     if "run_id" not in claim:
         return
     folder = host.run_folder(claim["run_id"])
@@ -47,10 +47,11 @@ def add_to_attempt(host: Witness, projection: Projection, claim: dict[str, Any])
 def add_to_receipt(host: Witness, projection: Projection, document: dict[str, Any]) -> None:
     """Add to a grant's receipt the runs that have ended here and are not settled yet."""
     for one in document.get("dispatches", ()):
-        _add_end(host, one, projection.dispatches[one["dispatch_id"]])
+        add_end(host, one, projection.dispatches[one["dispatch_id"]])
 
 
-def _add_end(host: Witness, document: dict[str, Any], dispatch: DispatchState) -> None:
+def add_end(host: Witness, document: dict[str, Any], dispatch: DispatchState) -> None:
+    """Say of what is `bound` on the board that its run has ended here, or is watched by nobody."""
     if document["stage"] != "bound":
         return
     end = host.run_end(dispatch)

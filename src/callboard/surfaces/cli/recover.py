@@ -16,6 +16,7 @@ import click
 
 from callboard.board.board import Board
 from callboard.board.reading.advice import RECONCILE
+from callboard.board.reading.attempts import attempts_by_work
 from callboard.board.reading.columns import Columns, Placed
 from callboard.board.reading.names import find_dispatch, find_work
 from callboard.errors import CallboardError
@@ -152,16 +153,17 @@ def _dispatch_of(board: Board, node: str) -> str:
     """The launch whose run is under way for a node."""
     projection = board.view().projection
     state = find_work(projection, node)
-    claim = None if state.claim_id is None else projection.claims[state.claim_id]
-    dispatch_id = None if claim is None else claim.claim.dispatch_id
-    if dispatch_id is None or projection.dispatches[dispatch_id].released:
+    # The last one: a node that was cancelled, or is completed, has none, and its run may go on.
+    claims = attempts_by_work(projection).get(state.work.work_id, [])[-1:]
+    groups = [projection.dispatches[one.claim.dispatch_id] for one in claims]
+    if not groups or groups[0].released:
         raise CallboardError(
             "nothing_running",
             f"no run of node {state.work.node_key!r} is under way: it is {state.state}",
             "callboard status",
             {"work_id": state.work.work_id, "state": state.state},
         )
-    return dispatch_id
+    return groups[0].assignment.dispatch_id
 
 
 def _stop_text(document: dict[str, Any]) -> Iterator[Block]:

@@ -23,7 +23,7 @@ from callboard.surfaces.cli.render import (
     heading,
 )
 from callboard.surfaces.cli.stage_words import evidence_text, name_text
-from callboard.surfaces.cli.stamp import present_ms, stamp_text
+from callboard.surfaces.cli.stamp import place_text, present_ms, stamp_text
 from callboard.surfaces.cli.words import (
     SHARE_HEADERS,
     basis_text,
@@ -67,23 +67,14 @@ def _text(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Bl
     yield from _ahead(document)
     yield from _paused(document)
     yield from _places(document["pools"])
+    yield from _kept(document["kept_places"], now_ms)
     yield from _stuck(columns["stuck"], now_ms)
     for name in ("running", "ready", "waiting", "done"):
         yield from _column(name, columns[name], now_ms)
     yield from _shares(document)
     yield from _next(document)
     yield ""
-    yield faint(f"{document['repository']}, {_place(document)}, {stamp_text(document)}")
-
-
-def _place(document: dict[str, Any]) -> str:
-    """Where the board is, and of a snapshot how old that is."""
-    place = f"branch {document['branch']}"
-    if "remote" in document:
-        place += f" of the remote {document['remote']}"
-    if document["provenance"] == "snapshot":
-        place += f" as fetched {clock(document.get('fetched_at_ms'), document['evaluated_at_ms'])}"
-    return place
+    yield faint(f"{document['repository']}, {place_text(document)}, {stamp_text(document)}")
 
 
 def _ahead(document: dict[str, Any]) -> Iterator[Block]:
@@ -117,6 +108,18 @@ def _places(pools: list[dict[str, Any]]) -> Iterator[Block]:
             f"places taken{name}: {pool['unreleased_dispatches']} of {pool['native_limit']} for "
             f"runs, {pool['open_claims']} of {pool['logical_limit']} for Claims"
         )
+
+
+def _kept(kept: dict[str, Any], now_ms: int) -> Iterator[Block]:
+    """Runs that go on for nothing, and which of them to end."""
+    for one in kept["runs"]:
+        names = ", ".join(name_text(name) for name in one["names"])
+        since = clock(one["since_ms"], now_ms)
+        yield f"a place is kept by the run of {names}, which was cancelled; since {since}"
+        yield Hint(one["next"], "  next: ")
+    more = kept["count"] - len(kept["runs"])
+    if more:
+        yield faint(f"and {more} more (--limit, --json)")
 
 
 def _column(name: str, column: dict[str, Any], now_ms: int) -> Iterator[Block]:

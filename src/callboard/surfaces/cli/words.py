@@ -363,6 +363,6 @@ def found_text(one: dict[str, Any]) -> str:
     word = str(one["found"])
     said = finding_text(word)
     reason = one.get("reason")
-    if one["needs"] == "settled" or reason in (None, word):
+    if one["state"] not in ("uncertain", "unresolved") or reason in (None, word):
         return said
     return f"{said} ({_REASONS.get(str(reason), reason)})"
