@@ -344,7 +344,7 @@ def test_a_completed_node_whose_run_is_lost_is_settled_by_the_drain(world: World
     assert world.works()["a"].barrier == "pending"
     look = Command(world, "drain", "--check", "--json").document(3)
     assert {(one["kind"], one["stage"]) for one in look["left"]} == {
-        ("run", "bound"), ("delivery", "completed_pending")
+        ("run", "terminal"), ("delivery", "completed_pending")
     }  # fmt: skip
     assert Command(world, "drain", "--json").document(0)["drained"]
     world.check_settled()

@@ -95,8 +95,8 @@ def test_a_grant_that_only_they_could_take_is_refused(field_ground: Ground, both
 def test_work_of_this_host_is_granted_beside_theirs(field_ground: Ground) -> None:
     field = Field(field_ground, far("far"), "near", profiles=PROFILES)
     # The commit that the worker is pinned at is not in the repository: the launch is refused.
-    error = refused(dispatch, field.watcher, {}, asked(field))
-    assert error.code == "worker_unavailable"
+    answer = dispatch(field.watcher, {}, asked(field))
+    assert [one.code for one in answer.troubles.values()] == ["worker_unavailable"]
     works = field.projection.works.values()
     assert {one.work.node_key: one.claim_id is not None for one in works} == {
         "far": False,

@@ -12,16 +12,26 @@ REGISTRY = {"registry_busy", "registry_invalid", "registry_newer", "registry_unu
 
 @pytest.mark.parametrize("code", sorted(OUT_OF_REACH | REGISTRY))
 def test_a_finding_is_said_in_words(code: str) -> None:
-    said = found_text({"found": code, "needs": "person"})
+    said = found_text({"found": code, "needs": "person", "state": "uncertain"})
     assert " " in said
     assert code not in said
 
 
 def test_a_missing_record_is_not_told_as_somebody_elses_run() -> None:
     for code in ("run_unknown_here", "sender_unknown_here"):
-        assert "no record" in found_text({"found": code, "needs": "person"})
+        assert "no record" in found_text({"found": code, "needs": "person", "state": "uncertain"})
 
 
 def test_the_last_evidence_stands_beside_another_finding() -> None:
-    found = {"found": "launch_unresolved", "needs": "person", "reason": "registry_unusable"}
+    found = {
+        "found": "launch_unresolved",
+        "needs": "person",
+        "state": "unresolved",
+        "reason": "registry_unusable",
+    }
     assert found_text(found).endswith("(the record of runs cannot be opened)")
+
+
+def test_a_doubt_that_is_over_is_not_told_of_a_run() -> None:
+    found = {"found": "running", "needs": "time", "reason": "launch_pending", "state": "bound"}
+    assert found_text(found) == "under way"

@@ -20,6 +20,7 @@ from callboard.board.execution.site import Site
 from callboard.board.projection.state import Projection
 from callboard.board.publishing.intents import DispatchNext, Nothing
 from callboard.board.publishing.publisher import Accepted
+from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
 _OF_ONE_GROUP = frozenset({"worker_unavailable", "host_unsupported"})
@@ -68,6 +69,9 @@ def _launch_all(dispatcher: Dispatcher, answer: DispatchAnswer, groups: list[str
         try:
             answer.launches.append(dispatcher.launch(dispatch_id))
         except CallboardError as error:
+            if error.code in UNPUBLISHED:
+                # Without the board nothing can be told of the grant; it is found by its request id.
+                raise
             answer.troubles[dispatch_id] = error
             if error.code not in _OF_ONE_GROUP:
                 # The next one would meet it too, and might lose an attempt by it.

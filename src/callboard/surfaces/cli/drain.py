@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callboard.board.board import Board
+from callboard.board.projection.state import Projection
 from callboard.board.reading.cutover import cutover as cutover_document
 from callboard.board.reading.in_flight import DRAIN, MAX_LEFT, InFlight, in_flight
 from callboard.surfaces.cli.chosen import Chosen, board_of, board_options, requests_option
@@ -109,7 +110,9 @@ def drain(
 
 def _check(context: click.Context, board: Board, admission: bool) -> None:
     view = board.view().with_history()
-    document = in_flight(view, _located(board, InFlight(view).all()), admission=admission)
+    document = in_flight(
+        view, _located(board, view.projection, InFlight(view).all()), admission=admission
+    )
     document |= board.site.place()
     document |= {"ending": "drained" if document["drained"] else "checked", "handed_back": []}
     if document["drained"] and document["provenance"] == "snapshot":
@@ -121,7 +124,9 @@ def _check(context: click.Context, board: Board, admission: bool) -> None:
 
 
 def _answer(board: Board, found: Drained, admission: bool) -> dict[str, Any]:
-    document = in_flight(found.view, _located(board, found.left), admission=admission)
+    document = in_flight(
+        found.view, _located(board, found.view.projection, found.left), admission=admission
+    )
     document |= board.site.place()
     document |= {
         # Also where admission was resumed meanwhile, or the last look met no board.
@@ -135,13 +140,14 @@ def _answer(board: Board, found: Drained, admission: bool) -> dict[str, Any]:
     return document if found.trouble is None else {**document, "trouble": found.trouble}
 
 
-def _located(board: Board, left: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _located(
+    board: Board, projection: Projection, left: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     """The same, with what this machine knows of each run, as far as any is shown: its folder, and
     that it has ended or is watched by nobody."""
-    dispatches = board.history().projection.dispatches
     for one in left[:MAX_LEFT]:
-        if one.get("stage") == "bound":
-            add_end(board.host, one, dispatches[one["dispatch_id"]])
+        if one.get("stage") == "bound" and "dispatch_id" in one:
+            add_end(board.host, one, projection.dispatches[one["dispatch_id"]])
         folder = None if "run_id" not in one else board.host.run_folder(one["run_id"])
         if folder is not None:
             one["run_folder"] = str(folder)
@@ -167,7 +173,9 @@ class _Teller:
         self._handed_back = len(found.handed_back)
         if found.trouble is not None:
             yield f"waits: the board cannot be settled now ({found.trouble})"
-        lines = [_line(one, now_ms) for one in _located(self._board, found.left)]
+        lines = [
+            _line(one, now_ms) for one in _located(self._board, found.view.projection, found.left)
+        ]
         fresh = [
             (line, one)
             for line, one in zip(lines, found.left, strict=True)
@@ -274,10 +282,11 @@ def check(context: click.Context, graph: str, old: tuple[str, ...]) -> None:
     if "" in old:
         raise click.UsageError("--old '' means every node; leave it out for that.")
     board = board_of(context)
-    document = cutover_document(board.view().with_history(), graph, old) | board.site.place()
+    view = board.view().with_history()
+    document = cutover_document(view, graph, old) | board.site.place()
     if document["provenance"] == "snapshot":
         document["complete"] = False
-    _located(board, document["violations"])
+    _located(board, view.projection, document["violations"])
     emit(context, document, lambda: _cutover_text(document))
     if not document["complete"]:
         context.exit(NOTHING)
