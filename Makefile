@@ -9,7 +9,7 @@ unexport $(shell git rev-parse --local-env-vars)
 unexport PYTEST_ADDOPTS PYTHONHOME PYTHONPATH VIRTUAL_ENV
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help setup demo test test-deep fuzz lint format bench docs lock clean
+.PHONY: help setup demo test test-deep soak fuzz lint format bench docs lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -26,6 +26,9 @@ test: setup ## run the test suite (ARGS='-k word' narrows it)
 
 test-deep: setup ## run the exhaustive versions of the sampled tests
 	CALLBOARD_DEEP=1 $(VENV)/pytest -n 2 --dist worksteal --timeout 7200 -o faulthandler_timeout=7000 $(ARGS)
+
+soak: setup ## kill and stop a working board's processes for SOAK_SECONDS (1800), SOAK_TASKS (2000), SOAK_SEED (1)
+	$(VENV)/python -m tests.system.soak
 
 fuzz: setup ## throw bytes at the readers for FUZZ_SECONDS (600); findings are files in build/fuzz
 	$(PYTHON) scripts/environment.py fuzz

@@ -22,10 +22,10 @@ from callboard.board.protocol.policy import (
     Retry,
 )
 from callboard.board.publishing import administration, lifecycle
+from callboard.board.publishing.assembly import assemble
 from callboard.board.publishing.intents import DispatchNext, Intent, Nothing, Submit
 from callboard.board.publishing.lifecycle import Proof
 from callboard.board.publishing.plan import parse_plan
-from callboard.board.publishing.publisher import assemble
 
 KEYS = 64
 BACKLOG = 224

@@ -65,6 +65,8 @@ MEANINGS = {
     "credential_generation_reused": "a credential generation was used before",
     "credential_generation_stale": "an observation was read with retired credentials",
     "credential_mismatch": "a launch does not name the credential its profile needs",
+    "cutover_graph_unknown": "a cutover is checked of a graph that the board does not have",
+    "cutover_nothing_old": "no node's key begins like the old ones are said to",
     "delivery_contract_required": "the Work states no effect contract, so nothing can be verified",
     "delivery_unprepared": "outputs are delivered that were not prepared before",
     "dependency_cycle": "nodes wait for each other; the path is named",
@@ -119,6 +121,7 @@ MEANINGS = {
     "ledger_invalid": "the ledger is damaged; line and byte are named, nothing is changed",
     "ledger_limit": "the ledger, with what closing the open Work may need, would be too large",
     "lifecycle_limit": "a dispatch has as many launch records as it may have",
+    "logs_missing": "this machine has no logs of that run, or knows of no run",
     "message_invalid": "a staged message is malformed",
     "node_duplicate": "a node stands twice in a submission",
     "noncanonical_number": "a number is no plain integer within ±9007199254740991",
@@ -182,6 +185,10 @@ MEANINGS = {
     "remote_timeout": "the remote took too long",
     "remote_unknown": "the repository has no remote of that name",
     "remote_unreachable": "the remote, where the board is, does not answer",
+    "remediation_unproven": "a verifier did not prove that a replacement repeats no unsafe write",
+    "remediation_verifier_required": "only a registered verifier can tell what a failed node did",
+    "remediation_verifier_unknown": "HEAD's commit registers no verifier of that name",
+    "replacement_exists": "the node is replaced already",
     "replacement_invalid": "a node replaces one that did not fail, or with another scope",
     "repository_invalid": "the repository is damaged or of an unknown form",
     "repository_mismatch": "a commit names another repository than the ledger",
@@ -204,6 +211,7 @@ MEANINGS = {
     "run_missing": "this host knows no such run",
     "run_not_running": "the run is not running",
     "run_unbound": "no run is bound to the dispatch yet",
+    "run_unknown": "the board has no run of that id",
     "run_unknown_here": "this machine has no record of that run, or cannot reach it",
     "scope_invalid": "a resource scope is malformed",
     "second_root": "a ledger has two beginnings",
@@ -224,6 +232,7 @@ MEANINGS = {
     "work_conflict": "the node already stands with another definition",
     "work_invalid": "a Work contradicts itself",
     "work_unknown": "there is no such node",
+    "verifier_invalid": "a remediation verifier's file is wrong",
     "worker_missing": "a pool has no worker: no recipe is committed",
     "worker_unavailable": "a worker cannot be had: its recipe is missing, faulty or withdrawn",
     "workspace_exists": "a run's folder is there already",
@@ -348,7 +357,7 @@ goes to standard error.
 | 0 | done; `run` ends so also where nodes are stuck |
 | 1 | refused; the code is in the [table of codes](errors.md) |
 | 2 | the command was misused |
-| 3 | nothing was granted; the answer says why |
+| 3 | nothing was granted, not drained, or a cutover not complete; the answer says why |
 | 4 | other writers were faster until the deadline; nothing was written, try again |
 | 70 | a defect of Callboard's own |
 | 130, 143 | ended by Ctrl-C or SIGTERM |

@@ -16,10 +16,11 @@ DEEP = os.environ.get("CALLBOARD_DEEP") == "1"
 
 # The suite's own two switches; workers of a parallel run inherit them from the first process.
 _SWITCHES = ("CALLBOARD_DEEP", "CALLBOARD_VECTORS")
-_PREFIXES = ("CALLBOARD_", "CLICOLOR", "GIT_", "PIP_", "UV_", "XDG_")
+_PREFIXES = ("CALLBOARD_", "CLICOLOR", "GIT_", "OTEL_", "PIP_", "UV_", "XDG_")
 _NAMES = (
     "COLUMNS", "EDITOR", "EMAIL", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "PAGER",
-    "PYTHONHOME", "PYTHONPATH", "PYTHONWARNINGS", "SSH_ASKPASS", "VIRTUAL_ENV", "VISUAL",
+    "PYTHONHOME", "PYTHONPATH", "PYTHONWARNINGS", "SSH_ASKPASS", "TRACEPARENT", "VIRTUAL_ENV",
+    "VISUAL",
 )  # fmt: skip
 
 

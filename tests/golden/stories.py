@@ -248,6 +248,38 @@ def deployment() -> bytes:
     return board.data
 
 
+@story("replacement")
+def replacement() -> bytes:
+    """A delivery fails, and its replacement; what waited is given up and posted anew."""
+    board = Board([work("a"), work("b", after=["a"])])
+
+    def origin(key: str, receipt: str) -> ops.Replacement:
+        proof = board.evidence(
+            board.group(key),
+            "reconciliation",
+            source="verified_receipts",
+            receipt=receipt,
+            effects="unknown",
+        )
+        return ops.Replacement(work_id=make.work_id(key), disposition="compensated", evidence=proof)
+
+    board.grant()
+    board.complete("a")
+    board.fail_delivery("a")
+    receipt = f"verifier:undone@{'c' * 40}:sha256:{'d' * 64}"
+    board.submit([work("a-r2", replacement_of=origin("a", receipt))])
+    board.grant()
+    board.complete("a-r2")
+    board.fail_delivery("a-r2")
+    board.submit([work("a-r3", replacement_of=origin("a-r2", "failure:q_1"))])
+    board.cancel_work("b")
+    board.submit([work("b-r2", after=["a-r3"])])
+    board.grant()
+    board.settle("a-r3")
+    board.grant()
+    return board.data
+
+
 @story("priority")
 def priority() -> bytes:
     board = Board([work("a"), work("b"), work("c", priority=5)])

@@ -185,8 +185,13 @@ class World:
     def marked(self) -> list[ProcessFacts]:
         """The living processes with the mark of one of this world's runs."""
         runs = {row.run_id for row in self.rows()}
-        everyone = members.everyone()
-        return [facts for run_id in runs for facts in members.marked(run_id, everyone)]
+        found = []
+        for facts in members.everyone():
+            with contextlib.suppress(psutil.Error, OSError):
+                mark = psutil.Process(facts.pid).environ().get(members.RUN_MARK)
+                if not facts.ended and mark in runs:
+                    found.append(facts)
+        return found
 
     # --- what is on record ---------------------------------------------------------------------
 

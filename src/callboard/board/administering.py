@@ -6,8 +6,10 @@ decides, and every answer is read from the record that stands.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
+from typing import TYPE_CHECKING
 
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.checkout import POST, next_step
@@ -25,6 +27,9 @@ from callboard.board.publishing.request_ids import check_reason, checked_request
 from callboard.board.reading.pauses import CONTROLS, Pause
 from callboard.board.storage.revisions import commit_named
 from callboard.errors import CallboardError
+
+if TYPE_CHECKING:
+    from callboard.board.execution.drain import Drained
 
 MIN_ABBREVIATION = 7
 """The fewest digits of a commit id that may stand for one of the workers' revisions."""
@@ -103,6 +108,31 @@ class Administration:
         return self.site.publisher.publish(
             administration.control(identity, CONTROLS[what], paused, reason, actor)
         )
+
+    def drain(
+        self,
+        environment: Mapping[str, str],
+        *,
+        reason: str = "drain",
+        admission: bool = False,
+        timeout_s: float | None = None,
+        stop: threading.Event,
+        on_change: Callable[[Drained], None],
+        request_id: str | None = None,
+    ) -> Drained:
+        """Pause grants, or `admission` too, and reconcile until nothing is in flight (§7.18).
+
+        A pause that stands is kept, and one that this made stays. See `Drain.run`; the pauses
+        are the requests `<request_id>.grants` and `<request_id>.admission`.
+        """
+        from callboard.board.execution.drain import Drain
+
+        identity = self._begin(request_id)
+        asked: tuple[Pause, ...] = ("admission", "grants") if admission else ("grants",)
+        for what in asked:
+            self.set_paused(what, True, reason=reason, request_id=f"{identity}.{what}")
+        drain = Drain(self.site, environment)
+        return drain.run(timeout_s=timeout_s, stop=stop, on_change=on_change)
 
     def rotate_credentials(
         self, generation: str, *, reason: str, request_id: str | None = None

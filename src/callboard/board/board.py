@@ -36,8 +36,10 @@ from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted
 from callboard.board.publishing.recipe import Recipe
+from callboard.board.publishing.replacement import Asking, Wish, failed_work
 from callboard.board.publishing.request_ids import new_request_id, numbered
 from callboard.board.publishing.submission import rehearse, split_plan, whole
+from callboard.board.publishing.verifier import Verifier, refuse_faulty
 from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
 from callboard.board.reading.pauses import Pause
@@ -51,6 +53,7 @@ from callboard.errors import CallboardError
 
 if TYPE_CHECKING:
     from callboard.board.execution.dispatching import DispatchAnswer
+    from callboard.board.execution.replacing import Replaced
     from callboard.board.execution.run_events import RunEvent
     from callboard.board.execution.runner import RunSummary
 
@@ -244,6 +247,32 @@ class Board(Recovering):
             if error.code == "plan_invalid":
                 error.hint = self._hint_of_newer_workers(plan) or error.hint
             raise
+
+    def replace(
+        self,
+        environment: Mapping[str, str],
+        wish: Wish,
+        asking: Asking,
+        *,
+        request_id: str | None = None,
+    ) -> Replaced:
+        """Post a node in the place of one whose delivery failed (§7.15); a verifier that is asked
+        for gets the variables of `environment` that its file names. See `Replacer.replace`."""
+        from callboard.board.execution.replacing import Replacer
+
+        identity = self._begin(request_id)
+        head = self._head()
+        projection = self.history().projection
+        if projection.tip is not None and identity not in projection.requests:
+            # What cannot be replaced moves no worker either.
+            failed_work(projection, wish.work_id)
+            self._follow(identity, self.site.actor("producer"))
+        return Replacer(self.site, environment, head).replace(identity, wish, asking)
+
+    def verifiers(self) -> dict[str, Verifier]:
+        """The remediation verifiers that HEAD's commit registers. Raises `verifier_invalid` or
+        `resource_limit` for a faulty file."""
+        return refuse_faulty(self._head().verifiers())
 
     def _hint_of_newer_workers(self, plan: Plan) -> str | None:
         """What to say of a worker that the board does not have and HEAD does."""

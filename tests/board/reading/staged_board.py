@@ -144,10 +144,16 @@ class StagedBoard:
         )
         self.publish(lifecycle.bind(dispatch_id, run, self._worker(dispatch_id)))
 
-    def doubt(self, dispatch_id: str, state: Literal["uncertain", "unresolved"]) -> None:
-        self.publish(
-            lifecycle.doubt(dispatch_id, state, "launch_timeout", self.actor("reconciler"))
-        )
+    def doubt(
+        self,
+        dispatch_id: str,
+        state: Literal["uncertain", "unresolved"],
+        reason: str = "launch_timeout",
+        looks: int | None = None,
+    ) -> None:
+        actor = self.actor("reconciler")
+        proof = lifecycle.Proof("reconciliation", "host_api", attempts=looks) if looks else None
+        self.publish(lifecycle.doubt(dispatch_id, state, reason, actor, proof))
 
     def launch(self, claim_id: str) -> str:
         """Start and bind the Claim's dispatch."""

@@ -96,9 +96,9 @@ def test_a_launch_in_doubt_is_stuck_with_the_command_that_settles_it(board: Stag
         board.doubt(board.dispatch_of(claim_id), "uncertain")
     board.doubt(board.dispatch_of(second), "unresolved")
     assert column(board, "a") == ("stuck", "launch_uncertain")
-    assert placed(board, "a").next == "callboard run"
+    assert placed(board, "a").next == "callboard reconcile"
     assert column(board, "b") == ("stuck", "launch_unresolved")
-    assert placed(board, "b").next == f"callboard trace --dispatch {board.dispatch_of(second)}"
+    assert placed(board, "b").next == "callboard reconcile"
 
 
 def test_what_is_overdue_is_stuck(board: StagedBoard) -> None:

@@ -67,8 +67,8 @@ def test_the_past_is_explained_as_it_was(contest: StagedBoard) -> None:
         k: v for k, v in after.items() if k not in stamp
     }
     assert before["eligible"] == [
-        {"priority": 1, "keys": [{"key": "b", "works": 1}]},
-        {"priority": 3, "keys": [{"key": "a", "works": 2}, {"key": "b", "works": 1}]},
+        {"priority": 1, "count": 1, "keys": [{"key": "b", "works": 1}]},
+        {"priority": 3, "count": 2, "keys": [{"key": "a", "works": 2}, {"key": "b", "works": 1}]},
     ]
     assert before["winner"]["position"] == {
         "commit": 0,
@@ -86,6 +86,11 @@ def test_competitors_come_in_pages() -> None:
     assert {page["count"] for page in pages} == {30}
     names = [row["name"] for page in pages for row in page["rows"]]
     assert names == [f"k{number:02}" for number in range(30)]
+    (whole,) = explained(board, claim_id, 12, 24)["eligible"]
+    assert (whole["count"], [one["key"] for one in whole["keys"]]) == (
+        30,
+        [f"k{number:02}" for number in range(24, 30)],
+    )
 
 
 def test_the_prefix_follows_the_chain_whatever_the_order_of_lines(contest: StagedBoard) -> None:

@@ -116,3 +116,38 @@ def test_no_grant_is_a_receipt_with_its_reason(board: StagedBoard) -> None:
     with pytest.raises(CallboardError) as refusal:
         of(board, "g")
     assert refusal.value.code == "request_unknown"
+
+
+def test_a_receipt_names_the_commit_of_each_claim_and_the_tip_it_looked_from(
+    board: StagedBoard,
+) -> None:
+    board.submit(node("a"), node("b"))
+    board.ask(2, 2, "g")
+    first, second = board.view().projection.claims
+    board.launch(first)
+    board.start(board.dispatch_of(second))
+    found = of(board, "g")
+    assert {one["commit_id"] for one in found["claims"]} == {found["commit_id"]}
+    assert found["observed_tip"] == found["tip"] == board.view().projection.tip
+    assert found["observed_tip"] != found["commit_id"]
+    assert found["bound_dispatches"] == 1
+    board.bind(board.dispatch_of(second))
+    assert of(board, "g")["observed_tip"] != found["observed_tip"]
+
+
+def test_runs_that_contradict_each_other_are_the_worst_of_all(board: StagedBoard) -> None:
+    board.submit(node("a"), node("b"))
+    board.ask(3, 3, "g")
+    first, second = board.view().projection.claims
+    for claim_id in (first, second):
+        board.start(board.dispatch_of(claim_id))
+        board.doubt(board.dispatch_of(claim_id), "uncertain")
+    board.doubt(board.dispatch_of(first), "unresolved")
+    board.doubt(board.dispatch_of(second), "uncertain", "run_binding_conflict")
+    found = of(board, "g")
+    assert (found["status"], found["grant_status"]) == ("run_binding_conflict", "partial_batch")
+    assert [one["status"] for one in found["dispatches"]] == [
+        "launch_unresolved",
+        "run_binding_conflict",
+    ]
+    assert [one["stage"] for one in found["dispatches"]] == ["unresolved", "uncertain"]

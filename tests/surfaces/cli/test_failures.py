@@ -150,8 +150,8 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
         until(lambda: person.ask("explain", "a").get("supervisor") == "gone")
         for words in (["explain", "a"], ["show", "a"], ["status"]):
             said = person.done(*words).stdout
-            assert "its supervisor is gone; the next run ends it" in said, words
-            assert "next: callboard run" in said
+            assert "its supervisor is gone; the next reconciliation ends it" in said, words
+            assert "next: callboard reconcile" in said
     finally:
         for one in supervisors:
             with contextlib.suppress(psutil.NoSuchProcess):

@@ -189,8 +189,8 @@ def test_a_trace_is_in_order_with_local_times(granted: Person) -> None:
     kinds = [one["kind"] for commit in document["commits"] for one in commit["operations"]]
     assert kinds == ["Work", "Claim"]
     lines = granted.done("trace", "inspect", TZ="UTC").stdout.splitlines()
-    assert lines[0].split() == ["time", "what", "node", "facts", "by", "commit"]
-    assert re.match(r"\d\d:\d\d:\d\d  Work   inspect ", lines[1])
+    assert lines[0].split() == ["time", "what", "node", "then", "facts", "by", "commit"]
+    assert re.match(r"\d\d:\d\d:\d\d  Work   inspect  ready ", lines[1])
 
 
 def test_ambiguous_names_list_their_meanings(person: Person) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from callboard import telemetry
 from callboard.board.execution.host import Host, Order
 from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.hosts.local.host import reap
@@ -18,8 +19,10 @@ from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.site import DISPATCH_WORKFLOW, Site
 from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol.operations import Actor
+from callboard.board.protocol.policy import Profile
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
+from callboard.errors import CallboardError
 
 LaunchStatus = Literal[
     "launched", "uncertain", "not_sender", "not_reserved", "nothing_open", "run_exists"
@@ -70,7 +73,28 @@ class Dispatcher:
         the host could not start a run; then it is ruled out that this one ever will be, or its
         launch is recorded as uncertain.
         """
-        profile = self.site.publisher.refresh().projection.dispatches[dispatch_id].profile
+        state = self.site.publisher.refresh().projection.dispatches[dispatch_id]
+        members, pool = state.assignment.claims, state.assignment.pool
+        with telemetry.span(
+            "work-queue.launch.run",
+            dispatch_id=dispatch_id,
+            pool=pool,
+            claim_refs=[one.claim_id for one in members],
+            work_refs=[one.work_id for one in members],
+        ) as span:
+            try:
+                launch = self._launched(dispatch_id, state.profile)
+            except CallboardError as error:
+                telemetry.measure("launches", pool=pool, result=error.code)
+                raise
+            telemetry.measure("launches", pool=pool, result=launch.status)
+            span.set(result=launch.status, sender_run_id=self.run_id)
+            if launch.run_id is not None:
+                span.set(run_id=launch.run_id)
+            return launch
+
+    def _launched(self, dispatch_id: str, profile: Profile) -> Launch:
+        """The start marker, and the order where this process is its sender."""
         host = self.host_of(profile)
         host.resolve(profile)
         actor = self.actor

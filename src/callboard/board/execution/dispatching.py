@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from callboard import telemetry
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher, Launch
 from callboard.board.execution.pulse import POLL_S
@@ -41,11 +42,13 @@ def dispatch(
     A repeated request id grants nothing new: groups of it that were never started are.
     """
     dispatcher = Dispatcher(site, environment)
-    outcome = site.publisher.publish(_within_reach(site, intent))
-    if isinstance(outcome, Nothing):
-        return DispatchAnswer(outcome, [])
-    groups = granted(site.publisher.refresh().projection, outcome)
-    launches = [dispatcher.launch(dispatch_id) for dispatch_id in groups]
+    pool, request_id = intent.parameters.pool, intent.request_id
+    with telemetry.span("work-queue.schedule.run", quiet=True, pool=pool, request_id=request_id):
+        outcome = site.publisher.publish(_within_reach(site, intent))
+        if isinstance(outcome, Nothing):
+            return DispatchAnswer(outcome, [])
+        groups = granted(site.publisher.refresh().projection, outcome)
+        launches = [dispatcher.launch(dispatch_id) for dispatch_id in groups]
     _await_binding(site, launches, bind_wait_s)
     return DispatchAnswer(outcome, launches)
 

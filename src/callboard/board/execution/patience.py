@@ -6,6 +6,7 @@ with pauses that grow; running out of them is reported and frees nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from callboard.board.protocol.policy import Reconciliation
@@ -18,11 +19,19 @@ class _Looked:
     is_last: bool = False
 
 
-class Patience:
-    """Counts one process's looks at each thing that is in doubt. Times are Unix ms."""
+Pause = Callable[[Reconciliation, int], int]
+"""How long to wait, in ms, after that many looks."""
 
-    def __init__(self) -> None:
+
+class Patience:
+    """Counts one process's looks at each thing that is in doubt. Times are Unix ms.
+
+    `pause` says how long to wait after that many looks, in ms; see `pause_ms`.
+    """
+
+    def __init__(self, pause: Pause | None = None) -> None:
         self._looked: dict[str, _Looked] = {}
+        self._pause = pause or pause_ms
 
     def is_due(self, thing: str, bounds: Reconciliation, now_ms: int) -> bool:
         """Whether it is time for another look. A clock that was set back makes one due."""
@@ -31,7 +40,7 @@ class Patience:
             return True
         if looked.is_last:
             return False
-        return not 0 <= now_ms - looked.last_ms < pause_ms(bounds, looked.times)
+        return not 0 <= now_ms - looked.last_ms < self._pause(bounds, looked.times)
 
     def count(self, thing: str, now_ms: int) -> int:
         """Take note of a look without success; answers how many there were."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
+from callboard import telemetry
 from callboard.board.execution.dispatcher import Dispatcher
 from callboard.board.execution.host import Host, Order, RunFacts, Sighting
 from callboard.board.execution.patience import Patience
@@ -53,6 +54,7 @@ class Reconciler:
         self._site = dispatcher.site
         self._settler = Settler(self._site, dispatcher.host_of)
         self._patience = Patience()
+        self._told: dict[str, str] = {}
 
     def run_pass(self, may_start: Callable[[], bool] = lambda: True) -> Findings:
         """Look at every open group and pending delivery once.
@@ -60,6 +62,32 @@ class Reconciler:
         `may_start` is asked before a reserved group is started; a caller that is out of worker
         slots leaves such groups for later.
         """
+        with telemetry.span("work-queue.reconcile.run", quiet=True) as span:
+            findings = self._pass(may_start)
+            if telemetry.is_on():
+                self._tell(span, findings)
+            return findings
+
+    def _tell(self, span: telemetry.Span, findings: Findings) -> None:
+        """Tell of what this pass found otherwise than the one before, and what is open."""
+        found = findings.dispatches | findings.deliveries
+        new = {one: word for one, word in found.items() if self._told.get(one) != word}
+        self._told = found
+        for word in new.values():
+            telemetry.measure("reconcile.findings", result=word)
+        projection = self._site.publisher.known().projection
+        pools = [projection.dispatches[one].assignment.pool for one in projection.open_dispatches]
+        for pool in projection.policy.pools if projection.tip is not None else ():
+            telemetry.measure("dispatches.open", pools.count(pool), pool=pool)
+        if new:
+            span.keep()
+            span.set(
+                dispatch_ids=sorted(new.keys() & findings.dispatches.keys()),
+                work_refs=sorted(new.keys() & findings.deliveries.keys()),
+                findings=sorted(set(new.values())),
+            )
+
+    def _pass(self, may_start: Callable[[], bool]) -> Findings:
         findings = Findings()
         projection = self._site.publisher.refresh().projection
         for dispatch_id in list(projection.open_dispatches):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
+from callboard import telemetry
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher
 from callboard.board.execution.dispatching import granted
@@ -144,11 +145,12 @@ class Runner:
             launchable = self._launchable(pool)
             if launchable == []:
                 return
-            outcome = self._grant(pool, launchable, free)
-            if isinstance(outcome, Nothing):
-                return
-            for dispatch_id in granted(self._projection, outcome):
-                self._dispatcher.launch(dispatch_id)
+            with telemetry.span("work-queue.schedule.run", quiet=True, pool=pool):
+                outcome = self._grant(pool, launchable, free)
+                if isinstance(outcome, Nothing):
+                    return
+                for dispatch_id in granted(self._projection, outcome):
+                    self._dispatcher.launch(dispatch_id)
         except CallboardError as error:
             # Neither hinders other pools, or the end of what runs.
             if error.code not in ("grants_paused", "ledger_limit"):

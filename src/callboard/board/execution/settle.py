@@ -11,6 +11,7 @@ from msgspec import UNSET
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.host import Order
 from callboard.board.execution.hosts.choice import HostOf, hosts_of
+from callboard.board.execution.patience import Patience
 from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
 from callboard.board.outputs.bounds import Unmet
@@ -50,8 +51,7 @@ class Settler:
         self._site = site
         self._host_of = host_of or hosts_of(site)
         self._carriage = Carriage(site)
-        # Work id -> how many attempts failed up to now, and when the last one did.
-        self._failed: dict[str, tuple[int, int]] = {}
+        self._patience = Patience(_pause_ms)
 
     def settle(self, work_id: str) -> str:
         """One attempt at one pending delivery: `verified`, `failed`, `pending` or `decided`.
@@ -64,19 +64,15 @@ class Settler:
         if work.barrier != "pending":
             return "decided"
         now_ms = self._site.clock.now_ms()
-        attempts, failed_ms = self._failed.get(work_id, (0, 0))
-        if attempts:
-            pause_ms = _pause_ms(projection.pool(work.work.pool).reconciliation, attempts)
-            if 0 <= now_ms - failed_ms < pause_ms:
-                return "pending"
+        bounds = projection.pool(work.work.pool).reconciliation
+        if not self._patience.is_due(work_id, bounds, now_ms):
+            return "pending"
         claim = projection.claims[str(work.claim_id)]
         dispatch = projection.dispatches[claim.claim.dispatch_id]
         delivery = self._deliver(work, dispatch, claim.claim.handle)
         if delivery.verified:
             return self._record_result(work_id, delivery)
-        attempts += 1
-        self._failed[work_id] = attempts, now_ms
-        bounds = projection.pool(work.work.pool).reconciliation
+        attempts = self._patience.count(work_id, now_ms)
         waited_ms = now_ms - (work.completed_at or now_ms)
         exhausted = waited_ms >= bounds.deadline_ms
         if not self._is_elsewhere(dispatch):
@@ -163,5 +159,9 @@ class Settler:
 
 
 def _pause_ms(bounds: Reconciliation, attempts: int) -> int:
-    """How long to wait after that many attempts: twice as long each time, within the bounds."""
+    """How long to wait after that many attempts: twice as long each time, within the bounds.
+
+    Git is at hand, unlike the host of a launch in doubt, so that the attempts need not fill the
+    deadline.
+    """
     return min(bounds.deadline_ms // bounds.max_attempts, 250 << attempts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from callboard import telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.git import Git
@@ -106,14 +107,24 @@ class WrapUp:
             return {**document, "published": error.code}
         if claim.outcome != "completed":
             return {**document, "published": "cancelled"}
-        return {**document, **self._settle(claim.work_id)}
+        with telemetry.span(
+            "work-queue.run.verify",
+            dispatch_id=self._assignment.dispatch_id,
+            claim_refs=[claim.claim_id],
+            work_refs=[claim.work_id],
+            handle=claim.handle,
+        ):
+            return {**document, **self._settle(claim.work_id)}
 
     def _settle(self, work_id: str) -> dict[str, object]:
         """Publish and verify what a completed Claim delivers; trouble is left to reconciliation,
         since the Claims after this one still have to be finished."""
         try:
-            return {"published": self._settler.settle(work_id)}
+            settled = self._settler.settle(work_id)
+            telemetry.tell(result=settled)
+            return {"published": settled}
         except CallboardError as error:
+            telemetry.tell(result=error.code)
             return {"published": "pending", "trouble": error.document()}
 
     def _context(self, handle: str) -> EffectContext:

@@ -24,6 +24,7 @@ from callboard.board.protocol.policy import Profile
 
 Ownership = Literal["available", "claimed", "completed", "cancelled"]
 Barrier = Literal["none", "pending", "verified", "failed"]
+Effects = Literal["none", "partial", "unknown"]
 ClaimPhase = Literal["open", "completed", "cancelled"]
 DispatchPhase = Literal["reserved", "started", "bound", "rejected", "uncertain", "unresolved"]
 
@@ -53,7 +54,7 @@ class WorkState(Struct, frozen=True, kw_only=True, gc=False):
     completed_at: int | None = None
     result: Payload | None = None
     result_commit_id: str | None = None
-    disposition: str | None = None
+    disposition: Effects | None = None
     failure_reason: str | None = None
     failure_commit_id: str | None = None
     cancellation_reason: str | None = None
@@ -88,7 +89,8 @@ class ClaimState(Struct, frozen=True, kw_only=True, gc=False):
 class DispatchState(Struct, frozen=True, kw_only=True, gc=False):
     """One group: its immutable assignment and profile, and how its launch stands.
 
-    `grant_principal` stands in for the launch credential until a start names it.
+    `grant_principal` stands in for the launch credential until a start names it. `noted_id` is the
+    commit of the latest launch record; a checkpoint forgets it.
     """
 
     assignment: Assignment
@@ -106,6 +108,7 @@ class DispatchState(Struct, frozen=True, kw_only=True, gc=False):
     credential_principal: str | None = None
     released_at: int | None = None
     conclusion: str | None = None
+    noted_id: str | None = None
 
     @property
     def principal(self) -> str:

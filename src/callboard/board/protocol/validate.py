@@ -94,6 +94,11 @@ def _spelled(value: object) -> str:
     return repr(value) if isoformat is None else str(isoformat())
 
 
+def is_text(value: str) -> bool:
+    """Whether a record could hold it: a command line may bring bytes that are no Unicode."""
+    return not any(0xD800 <= ord(char) <= 0xDFFF for char in value)
+
+
 def near(word: str, known: list[str]) -> str:
     """`; did you mean 'x'?` where a known word is close, else nothing."""
     if len(word) > _LONGEST_KEY:

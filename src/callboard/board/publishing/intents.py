@@ -131,7 +131,7 @@ class Submit:
 
     def is_same(self, known: RequestState, projection: Projection, _read: ReadCommit) -> bool:
         works = self._works(projection, projection.policy, known.at)
-        return _matches(known, self.actor, self.kind, wire.SubmitParameters(nodes=works))
+        return matches(known, self.actor, self.kind, wire.SubmitParameters(nodes=works))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class _Stated:
     kind: str
 
     def is_same(self, known: RequestState, _projection: Projection, _read: ReadCommit) -> bool:
-        return _matches(known, self.actor, self.kind, self.parameters)
+        return matches(known, self.actor, self.kind, self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +216,9 @@ class Operations:
 
 def same_operations(known: RequestState, actor: ops.Actor, asked: list[ops.Operation]) -> bool:
     """Whether an accepted request is that actor's, for exactly these operations."""
-    return _matches(known, actor, known.kind, wire.OperationsParameters(operations=asked))
+    return matches(known, actor, known.kind, wire.OperationsParameters(operations=asked))
 
 
-def _matches(known: RequestState, actor: ops.Actor, kind: str, parameters: Record) -> bool:
+def matches(known: RequestState, actor: ops.Actor, kind: str, parameters: Record) -> bool:
+    """Whether an accepted request is that actor's, of this kind and with these parameters."""
     return known.fingerprint == identities.fingerprint(actor, kind, parameters)

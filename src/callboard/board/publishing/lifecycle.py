@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.board.projection.entities import DispatchState, WorkState
+from callboard.board.projection.exhaustion import spent_works
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_on, dispatch_of, work_of
 from callboard.board.protocol import commit as wire
@@ -129,29 +130,59 @@ def release(dispatch_id: str, proof: Proof, reason: str, actor: ops.Actor) -> Op
         state = dispatch_of(projection, dispatch_id)
         if state.released:
             return Nothing("already_released")
-        claims: list[ops.Operation] = []
-        works: list[ops.Operation] = []
-        for member in state.assignment.claims:
-            claim, work = claim_on(projection, member.claim_id, member.work_id)
-            if claim.state != "open":
-                continue
-            retry = projection.pool(work.work.pool).retry
-            claims.append(
-                ops.ClaimCancellation(
-                    work_id=member.work_id,
-                    claim_id=member.claim_id,
-                    reason=reason,
-                    retry_not_before=at + retry.backoff_ms,
-                )
-            )
-            if work.attempts >= retry.max_attempts:
-                works.append(
-                    ops.WorkCancellation(work_id=member.work_id, reason=ATTEMPTS_EXHAUSTED)
-                )
-        evidence = proof.evidence(projection, state, at)
-        return [*claims, *works, ops.Release(dispatch_id=dispatch_id, evidence=evidence)]
+        return _closing(projection, state, proof, reason, at)
 
     return Operations("release", f"release_{dispatch_id}", actor, make, named_by_its_id)
+
+
+def hand_back(dispatch_id: str, reason: str, actor: ops.Actor) -> Operations:
+    """Free a group that can no longer start: it has no start marker, and grants are paused.
+
+    `Nothing("not_reserved")` where a marker stands or it is released, `"grants_open"` where it may
+    start after all, `"attempts_spent"` where that would end some of its Work for good.
+    """
+    proof = Proof("prelaunch", "trusted_publisher")
+
+    def make(projection: Projection, at: int) -> list[ops.Operation] | Nothing:
+        state = dispatch_of(projection, dispatch_id)
+        if state.released or state.state != "reserved":
+            return Nothing("not_reserved", {"state": state.state, "released": state.released})
+        if not projection.grants_paused:
+            return Nothing("grants_open")
+        if spent := spent_works(projection, state):
+            return Nothing("attempts_spent", {"works": spent})
+        return _closing(projection, state, proof, reason, at)
+
+    return Operations("release", f"release_{dispatch_id}", actor, make, named_by_its_id)
+
+
+def _closing(
+    projection: Projection, state: DispatchState, proof: Proof, reason: str, at: int
+) -> list[ops.Operation]:
+    """The end of a group's open Claims, of Work that is exhausted by it, and its Release."""
+    claims: list[ops.Operation] = []
+    works: list[ops.Operation] = []
+    for member in state.assignment.claims:
+        claim, work = claim_on(projection, member.claim_id, member.work_id)
+        if claim.state != "open":
+            continue
+        retry = projection.pool(work.work.pool).retry
+        claims.append(
+            ops.ClaimCancellation(
+                work_id=member.work_id,
+                claim_id=member.claim_id,
+                reason=reason,
+                retry_not_before=at + retry.backoff_ms,
+            )
+        )
+        if work.attempts >= retry.max_attempts:
+            works.append(ops.WorkCancellation(work_id=member.work_id, reason=ATTEMPTS_EXHAUSTED))
+    evidence = proof.evidence(projection, state, at)
+    return [
+        *claims,
+        *works,
+        ops.Release(dispatch_id=state.assignment.dispatch_id, evidence=evidence),
+    ]
 
 
 def finish(

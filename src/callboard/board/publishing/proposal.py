@@ -6,6 +6,7 @@ nothing is installed here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from callboard.board.protocol.policy import PolicyDocument
@@ -27,7 +28,17 @@ from callboard.board.publishing.recipe import (
     read_recipes,
     recipe_name,
 )
+from callboard.board.publishing.verifier import FOLDER as VERIFIERS
+from callboard.board.publishing.verifier import (
+    MAX_VERIFIER_BYTES,
+    Verifier,
+    parse_verifier,
+    read_verifiers,
+    verifier_name,
+    verifier_path,
+)
 from callboard.board.storage.repository import Repository
+from callboard.errors import CallboardError
 
 
 class Proposal:
@@ -91,6 +102,43 @@ class Proposal:
         asked = {one for one in named if isinstance(one, str)}
         committed = {recipe_name(path) for path in self._recipe_paths}
         return min((asked - known) & committed, default=None)
+
+    def verifiers(self) -> Mapping[str, Verifier | CallboardError]:
+        """The remediation verifiers by name, a faulty one as its refusal; see `read_verifiers`."""
+        return read_verifiers(
+            self._verifier_paths,
+            lambda path: self._repository.read_file(self.revision, path, MAX_VERIFIER_BYTES),
+        )
+
+    def verifier_names(self) -> list[str]:
+        """The names of the committed verifiers, faulty ones too."""
+        return sorted(name for path in self._verifier_paths if (name := verifier_name(path)))
+
+    def verifier(self, name: str) -> Verifier:
+        """The one verifier of that name, whatever is wrong with others.
+
+        Raises `remediation_verifier_unknown`, `verifier_invalid`, `resource_limit` or
+        `file_not_regular`.
+        """
+        path = verifier_path(name)
+        data = self._repository.read_file(self.revision, path, MAX_VERIFIER_BYTES)
+        if data is None:
+            raise self._unregistered(name, path)
+        return parse_verifier(data, name=name)
+
+    def _unregistered(self, name: str, path: str) -> CallboardError:
+        registered = self.verifier_names()
+        known = "it has " + ", ".join(registered[:20]) if registered else "it has none"
+        return CallboardError(
+            "remediation_verifier_unknown",
+            f"HEAD's commit {self.revision[:12]} has no remediation verifier {name!r}; {known}",
+            f"a verifier is registered by its commit: git add {path} && git commit",
+            {"verifier": name, "revision": self.revision, "registered": registered},
+        )
+
+    @cached_property
+    def _verifier_paths(self) -> tuple[str, ...]:
+        return self._repository.list_files(self.revision, VERIFIERS.rstrip("/"))
 
     def without_effect(self) -> list[dict[str, str]]:
         """Settings that are valid and change nothing on this host: `{setting, why}`."""

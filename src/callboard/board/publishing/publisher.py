@@ -16,15 +16,17 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
+from callboard import telemetry
 from callboard.board.ledger import replay
 from callboard.board.ledger.history import History
 from callboard.board.projection.entities import RequestState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
-from callboard.board.protocol import operations as ops
 from callboard.board.protocol.envelope import read_line
-from callboard.board.publishing.intents import Candidate, Intent, Nothing
+from callboard.board.publishing import measures
+from callboard.board.publishing.assembly import assemble, message_of
+from callboard.board.publishing.intents import Intent, Nothing
 from callboard.board.storage.store import Appended, LedgerStore, LedgerTip
 from callboard.clock import Clock
 from callboard.errors import CallboardError
@@ -58,6 +60,7 @@ class _Made:
     """A line that was decided upon the commit `source`, and applied to the projection."""
 
     line: bytes
+    commit: wire.QueueCommit
     source: str | None
     message: str
 
@@ -130,6 +133,7 @@ class Publisher:
         self._tip = LedgerTip(None, b"")
         self._is_steady = False
         self._has_looked = False
+        self._attempts = 0
 
     def _unread(self) -> History:
         return History(self._store.ledger_at)
@@ -193,28 +197,65 @@ class Publisher:
         Raises the refusal of the request itself, `contention` when every try until the deadline
         lost its race, or `outcome_unknown` where the request may stand and was not found.
         """
+        facts = telemetry.Facts(request_id=intent.request_id, request_kind=intent.kind)
+        with self._lock, telemetry.span("work-queue.publish.run", quiet=True, **facts) as span:
+            publication = measures.Publication(intent.kind)
+            self._attempts = 0
+            try:
+                answer = self._carried(intent)
+            except CallboardError as error:
+                publication.answered(error.code, self._attempts)
+                raise
+            finally:
+                span.set(attempt=self._attempts)
+            if isinstance(answer, Accepted):
+                self._tell(span, answer)
+                publication.answered("replayed" if answer.replayed else "accepted", self._attempts)
+            return answer
+
+    def _tell(self, span: telemetry.Span, answer: Accepted) -> None:
+        """Say what stands now, and upon which snapshot of the ledger."""
+        result = "replayed" if answer.replayed else "accepted"
+        span.set(commit_id=answer.request.id, replayed=answer.replayed, result=result)
+        if self.revision is not None:
+            span.set(observed_git_sha=self.revision)
+        span.keep()
+
+    def _carried(self, intent: Intent) -> Accepted | Nothing:
+        """The answer of `publish`, after as many tries as it takes."""
+        races = _Races(self._patience_s, self._chance, self._pause)
+        first: _View = "hoped" if self._store.is_far else "asked"
+        view = first
+        doubts = 0
+        while True:
+            self._attempts += 1
+            with self._turn(races.left_s):
+                outcome = self._attempt(intent, view)
+            is_late = races.left_s <= 0
+            in_doubt = isinstance(outcome, CallboardError)
+            if isinstance(outcome, CallboardError):
+                doubts += 1
+                outcome = self._after_doubt(
+                    intent, outcome, is_last=is_late or doubts == _MAX_DOUBTS
+                )
+            if outcome is not None:
+                return outcome
+            if is_late:
+                raise _outrun(self._patience_s, {"request_id": intent.request_id})
+            if view != "hoped":
+                races.lost()
+            view = first if in_doubt else "reread"
+
+    def rehearse(self, intent: Intent) -> None:
+        """Raise what publishing would refuse upon the present tip; nothing is written.
+
+        For what is better refused before something slow is begun. It promises nothing: publishing
+        judges anew.
+        """
         with self._lock:
-            races = _Races(self._patience_s, self._chance, self._pause)
-            first: _View = "hoped" if self._store.is_far else "asked"
-            view = first
-            doubts = 0
-            while True:
-                with self._turn(races.left_s):
-                    outcome = self._attempt(intent, view)
-                is_late = races.left_s <= 0
-                in_doubt = isinstance(outcome, CallboardError)
-                if isinstance(outcome, CallboardError):
-                    doubts += 1
-                    outcome = self._after_doubt(
-                        intent, outcome, is_last=is_late or doubts == _MAX_DOUBTS
-                    )
-                if outcome is not None:
-                    return outcome
-                if is_late:
-                    raise _outrun(self._patience_s, {"request_id": intent.request_id})
-                if view != "hoped":
-                    races.lost()
-                view = first if in_doubt else "reread"
+            history = self._asked()
+            if isinstance(self._made(intent, history), _Made):
+                replay.take_back(history.projection)
 
     def compact(self, make: Callable[[History, str, int], Compacted]) -> Compacted:
         """Put one line in the place of the whole ledger, as `make` says of each tip it meets.
@@ -302,7 +343,8 @@ class Publisher:
         candidate = intent.build(projection, at, identities.commit_id(source, intent.request_id))
         if isinstance(candidate, Nothing):
             return candidate
-        line = replay.commit_bytes(assemble(projection, intent, candidate, at))
+        trace = measures.trace_of(self._attempts)
+        line = replay.commit_bytes(assemble(projection, intent, candidate, at, trace))
         # What is written is what a reader makes of it: bounds and types are judged on the bytes.
         read = read_line(line[:-1])
         replay.apply(projection, read)
@@ -312,7 +354,7 @@ class Publisher:
             except BaseException:
                 replay.take_back(projection)
                 raise
-        return _Made(line, source, _message(intent, candidate))
+        return _Made(line, read.commit, source, message_of(intent, candidate))
 
     def _appended(self, intent: Intent, made: _Made) -> _Outcome:
         history = self._history
@@ -328,6 +370,7 @@ class Publisher:
             return None
         history.adopt(outcome.tip.data)
         self._tip = outcome.tip
+        measures.tell(history.projection, made.commit)
         request = history.projection.requests[intent.request_id]
         return Accepted(request, made.source, replayed=False)
 
@@ -377,38 +420,4 @@ def _outrun(patience_s: float, details: dict[str, object]) -> CallboardError:
         f"other writers won every race for {patience_s:g} s",
         "nothing was written; try again",
         details,
-    )
-
-
-def assemble(
-    projection: Projection, intent: Intent, candidate: Candidate, at: int
-) -> wire.QueueCommit:
-    """The commit that carries a candidate on top of the projection's tip."""
-    epoch = projection.policy_epoch
-    if isinstance(candidate.operations[0], ops.Policy):
-        # A commit that begins an epoch stands in it.
-        epoch = candidate.operations[0].epoch
-    assert epoch is not None
-    request = wire.REQUEST_TYPES[intent.kind](
-        id=intent.request_id,
-        # An intent's kind and parameters belong together, which no type says; whether they do is
-        # judged when the line is read back before it is written.
-        parameters=candidate.parameters,  # type: ignore[arg-type]
-        fingerprint=identities.fingerprint(intent.actor, intent.kind, candidate.parameters),
-    )
-    return wire.QueueCommit(
-        version=3,
-        id=identities.commit_id(projection.tip, intent.request_id),
-        previous=projection.tip,
-        request=request,
-        actor=intent.actor,
-        policy_epoch=epoch,
-        at=at,
-        operations=candidate.operations,
-    )
-
-
-def _message(intent: Intent, candidate: Candidate) -> str:
-    return (
-        f"{intent.kind}: {len(candidate.operations)} operation(s)\n\nRequest: {intent.request_id}\n"
     )

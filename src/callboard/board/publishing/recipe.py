@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from callboard import canonical
-from callboard.board.protocol.validate import MAX_FAULTS, Fault, near, pointer_step, refuse, show
+from callboard.board.protocol.validate import MAX_FAULTS, near, pointer_step, show
+from callboard.board.publishing.toml_fields import MAX_SECONDS, Fields, is_file_stem, variable_fault
 from callboard.board.publishing.toml_text import read_toml
 from callboard.errors import CallboardError
 
@@ -21,11 +22,7 @@ FOLDER = ".callboard/workers/"
 SUFFIX = ".toml"
 OUTPUT_TYPES = ("artifact", "patch")
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
-_MAX_NAMES = 256
-_MAX_SECONDS = 86_400
 _TIMEOUT_S = 3_600
 _SETUP_TIMEOUT_S = 900
 _MAX_CLAIMS = 16
@@ -35,16 +32,6 @@ _MOST_BY_TYPE = {"artifact": _MAX_OUTPUTS, "patch": 1}
 
 # Names of faulty recipes in a message; the details hold all of them.
 _MAX_NAMED = 8
-
-_SET_BY_HOST_PREFIXES = ("GIT_", "CALLBOARD_")
-_SET_BY_HOST = frozenset({"HOME", "TMPDIR"})
-# With one of these a worker could write to the repository past the board.
-_REPOSITORY_CREDENTIALS = frozenset(
-    {
-        "GH_ENTERPRISE_TOKEN", "GH_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GITHUB_TOKEN",
-        "GITLAB_TOKEN", "SSH_AGENT_PID", "SSH_ASKPASS", "SSH_AUTH_SOCK",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +65,7 @@ class Recipe:
 
 def recipe_path(name: str) -> str:
     """The path of the recipe `name` in its repository. Raises `recipe_invalid` for a bad name."""
-    if not _NAME.fullmatch(name) or ".." in name:
+    if not is_file_stem(name):
         raise CallboardError(
             "recipe_invalid",
             f"{name[:80]!r} cannot name a worker",
@@ -92,7 +79,7 @@ def recipe_name(path: str) -> str | None:
     if not path.startswith(FOLDER) or not path.endswith(SUFFIX):
         return None
     name = path[len(FOLDER) : -len(SUFFIX)]
-    return name if _NAME.fullmatch(name) and ".." not in name else None
+    return name if is_file_stem(name) else None
 
 
 def parse_recipe(data: bytes, *, name: str) -> Recipe:
@@ -106,7 +93,7 @@ def parse_recipe(data: bytes, *, name: str) -> Recipe:
     reader = _Reader(table)
     recipe = reader.recipe()
     if recipe is None:
-        raise reader.refusal(path)
+        raise reader.refusal("recipe_invalid", path)
     return recipe
 
 
@@ -192,133 +179,48 @@ def logical_contract(recipe: Recipe) -> str:
     )
 
 
-class _Reader:
+class _Reader(Fields):
     """Takes the fields of a recipe's table and gathers what is wrong with them."""
-
-    def __init__(self, table: Mapping[str, object]) -> None:
-        self._table = table
-        self._faults: list[Fault] = []
 
     def recipe(self) -> Recipe | None:
         """The recipe, or None when there are faults."""
-        self._unknown(self._table, tuple(Recipe.__slots__), "")
-        command = self._argv("command")
-        if "command" not in self._table:
-            self._fault("/command", "is missing: the program to run and its arguments")
+        self.unknown(self.table, tuple(Recipe.__slots__), "")
+        command = self.required_argv("command")
         recipe = Recipe(
-            command=command or (),
-            timeout_s=self._integer("timeout_s", _TIMEOUT_S, 1, _MAX_SECONDS),
-            setup=self._argv("setup"),
-            setup_timeout_s=self._integer("setup_timeout_s", _SETUP_TIMEOUT_S, 1, _MAX_SECONDS),
-            env=self._names("env", _variable_fault),
-            max_claims=self._integer("max_claims", 1, 1, _MAX_CLAIMS),
-            share_keys=self._flag("share_keys"),
+            command=command,
+            timeout_s=self.integer("timeout_s", _TIMEOUT_S, 1, MAX_SECONDS),
+            setup=self.argv("setup"),
+            setup_timeout_s=self.integer("setup_timeout_s", _SETUP_TIMEOUT_S, 1, MAX_SECONDS),
+            env=self.names("env", variable_fault),
+            max_claims=self.integer("max_claims", 1, 1, _MAX_CLAIMS),
+            share_keys=self.flag("share_keys"),
             outputs=self._outputs(),
-            inputs=self._names("inputs", _label_fault),
-            tools=self._names("tools", _label_fault),
+            inputs=self.names("inputs", _label_fault),
+            tools=self.names("tools", _label_fault),
         )
-        return None if self._faults else recipe
-
-    def refusal(self, path: str) -> CallboardError:
-        return refuse(
-            "recipe_invalid", path, self._faults, "correct the named fields and commit the file"
-        )
-
-    def _fault(self, pointer: str, message: str) -> None:
-        self._faults.append(Fault(pointer, message))
-
-    def _unknown(self, table: Mapping[str, object], known: Iterable[str], place: str) -> None:
-        names = list(known)
-        for key in table:
-            if key not in names:
-                hint = near(key, names) or f"; known are {', '.join(names)}"
-                self._fault(place + pointer_step(key), f"is not known here{hint}")
-
-    def _integer(self, key: str, default: int, least: int, most: int) -> int:
-        return self._integer_at(self._table, key, default, (least, most), "")
-
-    def _integer_at(
-        self,
-        table: Mapping[str, object],
-        key: str,
-        default: int,
-        bounds: tuple[int, int],
-        place: str,
-    ) -> int:
-        value = table.get(key, default)
-        least, most = bounds
-        if type(value) is int and least <= value <= most:
-            return value
-        self._fault(f"{place}/{key}", f"is {show(value)}, not an integer {least}..{most}")
-        return default
-
-    def _flag(self, key: str) -> bool:
-        value = self._table.get(key, False)
-        if isinstance(value, bool):
-            return value
-        self._fault(f"/{key}", f"is {show(value)}, neither true nor false")
-        return False
-
-    def _argv(self, key: str) -> tuple[str, ...] | None:
-        if key not in self._table:
-            return None
-        words = self._table[key]
-        if not isinstance(words, list) or not words:
-            self._fault(f"/{key}", f"is {show(words)}, not a list of a program and its arguments")
-            return None
-        for at, word in enumerate(words):
-            if not isinstance(word, str):
-                self._fault(f"/{key}/{at}", f"is {show(word)}, not a string")
-            elif not word or "\0" in word:
-                self._fault(f"/{key}/{at}", "is empty or holds a NUL character")
-        return tuple(str(word) for word in words)
-
-    def _names(self, key: str, judge: Callable[[str], str]) -> tuple[str, ...]:
-        names = self._table.get(key, [])
-        if not isinstance(names, list) or len(names) > _MAX_NAMES:
-            self._fault(f"/{key}", f"is {show(names)}, not a list of at most {_MAX_NAMES} names")
-            return ()
-        seen: set[str] = set()
-        for at, name in enumerate(names):
-            if not isinstance(name, str):
-                self._fault(f"/{key}/{at}", f"is {show(name)}, not a string")
-            elif wrong := ("stands twice" if name in seen else judge(name)):
-                self._fault(f"/{key}/{at}", f"{show(name)} {wrong}")
-            else:
-                seen.add(name)
-        return tuple(sorted(seen))
+        return None if self.faults else recipe
 
     def _outputs(self) -> tuple[OutputRule, ...]:
-        value = self._table.get("outputs", [])
+        value = self.table.get("outputs", [])
         if isinstance(value, dict):
-            self._unknown(value, OUTPUT_TYPES, "/outputs")
+            self.unknown(value, OUTPUT_TYPES, "/outputs")
             rules = [self._rule(kind, value[kind]) for kind in OUTPUT_TYPES if kind in value]
             return tuple(rules)
-        kinds = self._names("outputs", _output_fault)
+        kinds = self.names("outputs", _output_fault)
         return tuple(OutputRule(kind, 0, _MOST_BY_TYPE[kind]) for kind in kinds)
 
     def _rule(self, kind: str, value: object) -> OutputRule:
         place = f"/outputs/{kind}"
         most = _MOST_BY_TYPE[kind]
         if not isinstance(value, dict):
-            self._fault(place, f"is {show(value)}, not a table with min and max")
+            self.fault(place, f"is {show(value)}, not a table with min and max")
             return OutputRule(kind, 0, most)
-        self._unknown(value, ("min", "max"), place)
-        at_most = self._integer_at(value, "max", most, (0, most), place)
-        at_least = self._integer_at(value, "min", 0, (0, most), place)
+        self.unknown(value, ("min", "max"), place)
+        at_most = self.integer_at(value, "max", most, (0, most), place)
+        at_least = self.integer_at(value, "min", 0, (0, most), place)
         if at_least > at_most:
-            self._fault(f"{place}/min", f"is {at_least}, more than max, {at_most}")
+            self.fault(f"{place}/min", f"is {at_least}, more than max, {at_most}")
         return OutputRule(kind, at_least, at_most)
-
-
-def _variable_fault(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
-        return "is not the name of a variable"
-    if name.startswith(_SET_BY_HOST_PREFIXES) or name in _SET_BY_HOST:
-        return "is set by the host for each run"
-    if name in _REPOSITORY_CREDENTIALS:
-        return "would let a worker write past the board; its outputs are delivered for it"
-    return ""
 
 
 def _label_fault(name: str) -> str:

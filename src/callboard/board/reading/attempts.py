@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from callboard.board.projection.entities import ClaimState, DispatchState
 from callboard.board.projection.state import Projection
+from callboard.board.reading.stages import claim_stage
 from callboard.board.reading.view import Document, known
 
-_LAUNCH_STATUS = {
+LAUNCH_STATUS = {
     "reserved": "reserved",
     "started": "started",
     "bound": "bound",
@@ -29,18 +30,27 @@ def attempts_by_work(projection: Projection) -> dict[str, list[ClaimState]]:
 
 def launch_status(dispatch: DispatchState) -> str:
     """One word for how a launch stands, in the words of §7.13."""
-    return "released" if dispatch.released else _LAUNCH_STATUS[dispatch.state]
+    return "released" if dispatch.released else LAUNCH_STATUS[dispatch.state]
 
 
 def run_facts(dispatch: DispatchState) -> Document:
-    """A dispatch's launch as facts."""
+    """A dispatch's launch as facts; `sender` is the one run that may have sent it."""
     return known(
         dispatch_id=dispatch.assignment.dispatch_id,
         launch=launch_status(dispatch),
         run_id=None if dispatch.run is None else dispatch.run.run_id,
         launch_reason=dispatch.reason,
         conclusion=dispatch.conclusion,
+        sender=_sender(dispatch),
     )
+
+
+def _sender(dispatch: DispatchState) -> Document | None:
+    sender = dispatch.sender
+    if sender is None:
+        return None
+    run_id = sender.run_id if isinstance(sender.run_id, str) else None
+    return {"principal": sender.principal, **known(run_id=run_id)}
 
 
 def claim_document(projection: Projection, claim: ClaimState) -> Document:
@@ -50,6 +60,7 @@ def claim_document(projection: Projection, claim: ClaimState) -> Document:
         "claim_id": claim.claim.claim_id,
         "handle": claim.claim.handle,
         "state": claim.state,
+        "stage": claim_stage(projection, claim),
         "granted_at": claim.at,
         "commit_id": claim.commit_id,
         "request_id": claim.request_id,

@@ -2,7 +2,7 @@
 
 Source: specification 1, §§7.13, 7.15. Readiness comes from the planner's own explanation; this
 only sorts it. Stuck is what will not go on by itself: each such Work carries its reason, the
-evidence and what to type next.
+evidence and what to type next. How far each has come is told by `stages`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from msgspec import UnsetType
-
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.board.projection.entities import ClaimState, WorkState
+from callboard.board.projection.lineage import Lineage
 from callboard.board.projection.routes import INCOMPATIBLE, UNAVAILABLE
 from callboard.board.projection.state import Projection
+from callboard.board.reading import advice
 from callboard.board.reading.attempts import attempts_by_work, run_facts
 from callboard.board.reading.names import Names
+from callboard.board.reading.pauses import pauses
+from callboard.board.reading.stages import READY_REASONS, Stage, work_stage
 from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.explanation import Explainer, Obstacle, Standing
 
 Column = Literal["waiting", "ready", "running", "done", "stuck"]
 COLUMNS: tuple[Column, ...] = ("waiting", "ready", "running", "done", "stuck")
 
-_READY = frozenset({"ready", "capacity_blocked", "grants_paused"})
 _STUCK = (
     "dependency_failed",
     "dependency_delivery_failed",
@@ -53,7 +54,7 @@ class Columns:
     """Places Work of a view; shared look-ups are made once, when first needed."""
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        self.view = view
         self._projection: Projection = view.projection
         self.names = Names(view.projection)
         self.explainer = Explainer(view.projection, view.at_ms)
@@ -70,6 +71,10 @@ class Columns:
         found["done"].sort(key=lambda placed: (-(placed.since_ms or 0), placed.state.place))
         return found
 
+    def work(self, work_id: str) -> WorkState:
+        """The Work of an id that is on the board."""
+        return self._projection.works[work_id]
+
     def place(self, state: WorkState) -> Placed:
         """Where one Work stands."""
         if state.state == "available":
@@ -80,6 +85,10 @@ class Columns:
             return self._completed(state)
         return self._cancelled(state)
 
+    def stage(self, placed: Placed) -> Stage:
+        """How far a Work that was placed has come."""
+        return work_stage(self._projection, placed.state, placed.reason)
+
     def _available(self, state: WorkState) -> Placed:
         standing = self.explainer.standing(state.work.work_id)
         blocking = next(
@@ -87,7 +96,7 @@ class Columns:
         )
         if blocking is not None:
             return self._blocked(state, blocking)
-        column: Column = "ready" if standing.reason in _READY else "waiting"
+        column: Column = "ready" if standing.reason in READY_REASONS else "waiting"
         return Placed(state, column, standing.reason, evidence=self._first_facts(standing))
 
     def _first_facts(self, standing: Standing) -> Document:
@@ -108,28 +117,10 @@ class Columns:
         if obstacle.path:
             cause = self._projection.works[obstacle.path[-1]]
             evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
-            advice = f"callboard show {self.names.typed(obstacle.path[-1])}"
-        elif obstacle.reason == INCOMPATIBLE:
-            advice = self._back_to_promise(state)
-        elif obstacle.reason == UNAVAILABLE:
-            advice = "callboard policy check"
-        else:
-            advice = f"callboard show {self.names.typed(state.work.work_id)}"
-        return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=advice)
-
-    def _back_to_promise(self, state: WorkState) -> str:
-        """What to type where the worker has left a Work behind: the way back, or an end."""
-        lane = state.lane
-        route = self._projection.pool_state(state.work.pool).routes[lane.profile]
-        kept = [
-            ref
-            for ref, revision in route.revisions.items()
-            if revision.available and revision.contract == lane.contract
-        ]
-        if not kept:
-            name = self.names.typed(state.work.work_id)
-            return f"callboard cancel {name} --reason worker_changed"
-        return f"callboard deploy {lane.profile} --at {kept[-1][:12]} --reason keep_promise"
+            if (stand_in := self.lineage.latest(cause.work.work_id)) is not None:
+                evidence["cause_replaced_by"] = self.names.label(stand_in.work.work_id)
+        step = advice.for_obstacle(self._projection, self.names, self.lineage, state, obstacle)
+        return Placed(state, "stuck", obstacle.reason, evidence=evidence, next=step)
 
     def _claimed(self, state: WorkState) -> Placed:
         claim = self._projection.claims[str(state.claim_id)]
@@ -139,18 +130,19 @@ class Columns:
         since = dispatch.started_at if dispatch.started_at is not None else claim.at
         if dispatch.state == "bound":
             return Placed(state, "running", reason, since, evidence)
-        if dispatch.state in ("reserved", "started"):
+        if dispatch.state == "reserved" and self._projection.grants_paused:
+            reason = "grants_paused"
+            evidence["pause"] = self._pauses.get("grants")
+        elif dispatch.state in ("reserved", "started"):
             bound = self._projection.pool(state.work.pool).reconciliation.deadline_ms
-            if self._view.at_ms - since <= bound:
+            if self.view.at_ms - since <= bound:
                 return Placed(state, "running", reason, since, evidence)
-            evidence["waited_ms"] = self._view.at_ms - since
-            return Placed(state, "stuck", "launch_overdue", since, evidence, "callboard run")
-        advice = (
-            "callboard run"
-            if dispatch.state in ("uncertain", "rejected")
-            else f"callboard trace --dispatch {dispatch.assignment.dispatch_id}"
-        )
-        return Placed(state, "stuck", reason, since, evidence, advice)
+            reason = "launch_overdue"
+        elif dispatch.reason in advice.CONFLICTS and dispatch.state != "rejected":
+            reason = str(dispatch.reason)
+        evidence["waited_ms"] = self.view.at_ms - since
+        step = advice.for_launch(self._projection, dispatch)
+        return Placed(state, "stuck", reason, since, evidence, step)
 
     def _completed(self, state: WorkState) -> Placed:
         work_id = state.work.work_id
@@ -166,16 +158,17 @@ class Columns:
                 # A checkpoint keeps that it failed and what is known of its effects, not why.
                 "before_checkpoint": True if state.failure_commit_id is None else None,
             }
-            if work_id in self._replaced:
-                evidence["replaced_by"] = self.names.label(self._replaced[work_id])
+            stand_in = self.lineage.replacement(work_id)
+            if stand_in is not None:
+                evidence["replaced_by"] = self.names.label(stand_in.work.work_id)
                 return Placed(state, "done", "replaced", since, evidence)
-            advice = f"callboard show {self.names.typed(work_id)}"
-            return Placed(state, "stuck", "delivery_failed", since, evidence, advice)
+            step = advice.for_failed_delivery(self.names, state)
+            return Placed(state, "stuck", "delivery_failed", since, evidence, step)
         bound = self._projection.pool(state.work.pool).reconciliation.deadline_ms
-        if since is None or self._view.at_ms - since <= bound:
+        if since is None or self.view.at_ms - since <= bound:
             return Placed(state, "running", "verifying", since, evidence)
-        evidence["waited_ms"] = self._view.at_ms - since
-        return Placed(state, "stuck", "delivery_pending", since, evidence, "callboard run")
+        evidence["waited_ms"] = self.view.at_ms - since
+        return Placed(state, "stuck", "delivery_pending", since, evidence, advice.RECONCILE)
 
     def _cancelled(self, state: WorkState) -> Placed:
         reason = state.cancellation_reason or "cancelled"
@@ -184,8 +177,8 @@ class Columns:
         if reason != ATTEMPTS_EXHAUSTED:
             return Placed(state, "done", f"cancelled: {reason}", since, evidence)
         evidence |= {**self._last_run(state), "attempts": state.attempts}
-        advice = f"callboard show {self.names.typed(state.work.work_id)}"
-        return Placed(state, "stuck", reason, since, evidence, advice)
+        step = f"callboard show {self.names.typed(state.work.work_id)}"
+        return Placed(state, "stuck", reason, since, evidence, step)
 
     def _last_run(self, state: WorkState) -> Document:
         claims = self._attempts.get(state.work.work_id)
@@ -196,17 +189,17 @@ class Columns:
         return run_facts(dispatch) | known(last_claim=claim.cancellation_reason)
 
     @cached_property
-    def _replaced(self) -> dict[str, str]:
-        """Replaced Work -> the Work in its place."""
-        return {
-            state.work.replacement_of.work_id: state.work.work_id
-            for state in self._projection.works.values()
-            if not isinstance(state.work.replacement_of, UnsetType)
-        }
+    def lineage(self) -> Lineage:
+        """Which Work stands in for which."""
+        return Lineage(self._projection)
 
     @cached_property
     def _attempts(self) -> dict[str, list[ClaimState]]:
         return attempts_by_work(self._projection)
+
+    @cached_property
+    def _pauses(self) -> Document:
+        return pauses(self.view)
 
     @cached_property
     def _times(self) -> dict[str, int]:

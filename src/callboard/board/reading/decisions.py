@@ -18,7 +18,7 @@ from callboard.errors import CallboardError
 
 
 def before_claim(view: View, claim: ClaimState, *, limit: int, offset: int) -> Document:
-    """The decision that made `claim`, with `limit` competitors a class from `offset` on."""
+    """The decision that made `claim`, with `limit` competitors of each set from `offset` on."""
     projection, commit = decision_prefix(view.history, claim.commit_id)
     pool = view.projection.works[claim.claim.work_id].work.pool
     competition = Competition(projection, pool, commit.at)
@@ -44,7 +44,7 @@ def before_claim(view: View, claim: ClaimState, *, limit: int, offset: int) -> D
                     "mode": projection.policy.mode,
                 },
                 "winner": _winner(projection, winner, claim),
-                "eligible": _eligible(competition),
+                "eligible": _eligible(competition, limit, offset),
                 "passes": _passes(competition, limit, offset),
                 "capacity": _capacity(projection, pool, winner, earlier, operation),
             }
@@ -84,11 +84,14 @@ def _winner(projection: Projection, winner: Winner, claim: ClaimState) -> Docume
     }
 
 
-def _eligible(competition: Competition) -> list[Document]:
-    return [
-        {"priority": priority, "keys": [{"key": key, "works": n} for key, n in keys.items()]}
-        for priority, keys in competition.eligible().items()
-    ]
+def _eligible(competition: Competition, limit: int, offset: int) -> list[Document]:
+    """Who could have won, at most `limit` keys a priority, with the count of all."""
+    found: list[Document] = []
+    for priority, keys in competition.eligible().items():
+        rows = list(keys.items())[offset : offset + limit]
+        listed = [{"key": key, "works": number} for key, number in rows]
+        found.append({"priority": priority, "count": len(keys), "keys": listed})
+    return found
 
 
 def _passes(competition: Competition, limit: int, offset: int) -> Document:

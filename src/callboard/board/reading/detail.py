@@ -9,9 +9,10 @@ from __future__ import annotations
 from callboard.board.projection.document import work_document
 from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
-from callboard.board.protocol.operations import WorkDependency
+from callboard.board.protocol.operations import Replacement, WorkDependency
 from callboard.board.reading.attempts import attempts_by_work, claim_document
 from callboard.board.reading.columns import Columns, Placed
+from callboard.board.reading.evidence import record_of
 from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.competition import Competition, Stop
 
@@ -31,12 +32,16 @@ def placed_document(columns: Columns, placed: Placed) -> Document:
         "priority": placed.state.priority,
         "fairness_key": work.fairness_key,
         "column": placed.column,
+        "stage": columns.stage(placed),
         "reason": placed.reason,
         "attempts": placed.state.attempts,
     }
     if placed.since_ms is not None:
         found["since_ms"] = placed.since_ms
-    if evidence := known(**placed.evidence):
+    evidence = known(**placed.evidence)
+    if placed.column == "stuck" and (record := record_of(columns.view, placed.state)):
+        evidence["record"] = record
+    if evidence:
         found["evidence"] = evidence
     if placed.next is not None:
         found["next"] = placed.next
@@ -57,6 +62,7 @@ def detail(view: View, state: WorkState) -> Document:
         "typed": columns.names.typed(work_id),
         "work": work_document(state),
         "barrier": state.barrier,
+        **lineage(columns, state),
         "predecessors": [_edge(columns, projection, one) for one in _predecessors(state)],
         "gates": len(state.gates),
         "successors": [_edge(columns, projection, one) for one in dependents[:MAX_DEPENDENTS]],
@@ -78,10 +84,57 @@ def why(view: View, state: WorkState) -> Document:
         "state": state.state,
         "barrier": state.barrier,
         "obstacles": _obstacles(columns, state.work.work_id),
+        **lineage(columns, state),
     }
     if found["column"] == "ready":
         found["line"] = _line(columns, view, state)
     return found
+
+
+def lineage(columns: Columns, state: WorkState) -> Document:
+    """What a Work replaces, and of a failed one what replaces it and what waits for it in vain."""
+    work = state.work
+    found: Document = {}
+    if isinstance(work.replacement_of, Replacement):
+        found["replaces"] = _replaces(columns, work.replacement_of)
+    if state.barrier != "failed":
+        return found
+    if (stand_in := columns.lineage.replacement(work.work_id)) is not None:
+        found["replaced_by"] = _stand_in(columns, stand_in)
+    blocked = columns.lineage.blocked(work.work_id)
+    if blocked:
+        found["blocked"] = [
+            _stand_in(columns, one) for one in map(columns.work, blocked[:MAX_DEPENDENTS])
+        ]
+        found["blocked_count"] = len(blocked)
+    return found
+
+
+def _replaces(columns: Columns, origin: Replacement) -> Document:
+    old = columns.work(origin.work_id)
+    receipt = origin.evidence.receipt
+    return {
+        "name": columns.names.label(origin.work_id),
+        "work_id": origin.work_id,
+        "disposition": origin.disposition,
+        **known(
+            failure=old.failure_reason,
+            effects=old.disposition,
+            receipt=receipt if isinstance(receipt, str) else None,
+        ),
+    }
+
+
+def _stand_in(columns: Columns, state: WorkState) -> Document:
+    placed = columns.place(state)
+    return {
+        "name": columns.names.label(state.work.work_id),
+        "typed": columns.names.typed(state.work.work_id),
+        "work_id": state.work.work_id,
+        "column": placed.column,
+        "stage": columns.stage(placed),
+        "reason": placed.reason,
+    }
 
 
 def _predecessors(state: WorkState) -> list[str]:
@@ -99,6 +152,7 @@ def _edge(columns: Columns, projection: Projection, work_id: str) -> Document:
         "name": columns.names.label(work_id),
         "work_id": work_id,
         "column": placed.column,
+        "stage": columns.stage(placed),
         "reason": placed.reason,
         "state": state.state,
         "barrier": state.barrier,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from msgspec import UNSET, to_builtins
+
 from callboard.board.ledger.checkpoint import prove
 from callboard.board.ledger.history import History
 from callboard.board.ledger.past import Segment
@@ -80,6 +82,13 @@ def commit_facts(commit: QueueCommit) -> Document:
         "role": commit.actor.role,
         "principal": commit.actor.principal,
     }
+
+
+def trace_facts(commit: QueueCommit) -> Document:
+    """Whether a commit names the recorded span that it was made in, and which."""
+    if commit.trace is UNSET:
+        return {"trace": "absent"}
+    return {"trace": "recorded", **to_builtins(commit.trace)}
 
 
 def _commit(commit: QueueCommit) -> Document:

@@ -14,7 +14,7 @@ from functools import cached_property
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import identities
-from callboard.board.protocol.validate import near
+from callboard.board.protocol.validate import is_text, near
 from callboard.errors import CallboardError
 
 MIN_PREFIX = 6
@@ -65,7 +65,7 @@ def find_work(projection: Projection, text: str) -> WorkState:
         return works[text]
     found = {state.work.work_id: state for state in works.values() if state.work.node_key == text}
     for at, char in enumerate(text):
-        if char == ":":
+        if char == ":" and is_text(text):
             work_id = identities.work_id(text[:at], text[at + 1 :])
             if work_id in works:
                 found[work_id] = works[work_id]

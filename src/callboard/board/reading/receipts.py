@@ -14,11 +14,14 @@ from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import POSITION_BITS
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import DispatchNextParameters, SubmitParameters
+from callboard.board.reading.advice import BINDING_CONFLICT
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.columns import Columns
+from callboard.board.reading.lines import trace_facts
 from callboard.board.reading.names import Names
 from callboard.board.reading.pauses import WHAT
 from callboard.board.reading.replaying import decision_prefix
+from callboard.board.reading.stages import claim_stage, launch_stage
 from callboard.board.reading.view import Document, View, known
 from callboard.board.scheduling.packing import BatchPlan, BatchRequest, plan_batch
 from callboard.canonical import encode_trusted, sha256_hex
@@ -28,6 +31,7 @@ CLAIM_BUDGET = "claim_budget_reached"
 
 # Worst first: what is uncertain is never hidden behind what went well (§7.13).
 _WORST_FIRST = (
+    BINDING_CONFLICT,
     "launch_unresolved",
     "launch_uncertain",
     "launch_rejected",
@@ -176,6 +180,7 @@ def node_documents(
                 "graph_id": state.work.graph_id,
                 "node_key": state.work.node_key,
                 "column": placed.column,
+                "stage": columns.stage(placed),
                 "reason": placed.reason,
                 "stood_before": state.place >> POSITION_BITS != ordinal,
             }
@@ -184,7 +189,10 @@ def node_documents(
 
 
 def grant_receipt(view: View, request: RequestState, asked: DispatchNextParameters) -> Document:
-    """What a dispatch request asked for, got, and what limited it."""
+    """What a dispatch request asked for, got, and what limited it.
+
+    `observed_tip` is the commit up to which the launches were looked at: later ones may tell more.
+    """
     projection = view.projection
     names = Names(projection)
     claims = [projection.claims[claim_id] for claim_id in request.claims]
@@ -194,6 +202,7 @@ def grant_receipt(view: View, request: RequestState, asked: DispatchNextParamete
     found = {
         **view.stamp(),
         **_head(view.history, request),
+        "observed_tip": projection.tip,
         "pool": asked.pool,
         "requested_claims": asked.max_claims,
         "granted_claims": len(claims),
@@ -246,11 +255,21 @@ def _head(history: History, request: RequestState) -> Document:
         "commit_id": request.id,
         "policy_epoch": request.policy_epoch,
         "at": request.at,
+        **_trace(history, request),
     }
 
 
+def _trace(history: History, request: RequestState) -> Document:
+    try:
+        return trace_facts(history.commit(history.projection.commit_ids[request.id]))
+    except CallboardError as error:
+        if error.code != "history_unavailable":
+            raise
+        return {"trace": error.code}
+
+
 def _overall(dispatches: list[DispatchState], partial: bool) -> str:
-    statuses = [launch_status(one) for one in dispatches]
+    statuses = [_status(one) for one in dispatches]
     for status in _WORST_FIRST:
         if status in statuses:
             return status
@@ -262,16 +281,25 @@ def _overall(dispatches: list[DispatchState], partial: bool) -> str:
     return "granted"
 
 
+def _status(state: DispatchState) -> str:
+    """The launch's own word, but of runs that contradict each other, that they do."""
+    status = launch_status(state)
+    is_doubt = status in ("launch_uncertain", "launch_unresolved")
+    return BINDING_CONFLICT if is_doubt and state.reason == BINDING_CONFLICT else status
+
+
 def _claim(projection: Projection, names: Names, claim: ClaimState) -> Document:
     work = projection.works[claim.claim.work_id].work
     return {
         "name": names.label(work.work_id),
         "claim_ref": claim.claim.claim_id,
+        "commit_id": claim.commit_id,
         "work_ref": work.work_id,
         "node_key": work.node_key,
         "dispatch_id": claim.claim.dispatch_id,
         "handle": claim.claim.handle,
         "finish": claim.state,
+        "stage": claim_stage(projection, claim),
     }
 
 
@@ -280,8 +308,10 @@ def _dispatch(state: DispatchState) -> Document:
         "dispatch_id": state.assignment.dispatch_id,
         "claim_refs": [member.claim_id for member in state.assignment.claims],
         "worker_profile": state.assignment.worker_profile,
-        "status": launch_status(state),
+        "status": _status(state),
+        "stage": launch_stage(state),
         "run_id": None if state.run is None else state.run.run_id,
+        **known(reason=state.reason),
     }
 
 

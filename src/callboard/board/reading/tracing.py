@@ -7,7 +7,8 @@ that checkpoints stand for are read as far back as the subject goes, else `histo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -20,8 +21,9 @@ from callboard.board.projection.transitions.context import POSITION_BITS
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.reading.attempts import attempts_by_work
-from callboard.board.reading.lines import commit_facts
+from callboard.board.reading.lines import commit_facts, trace_facts
 from callboard.board.reading.names import Names
+from callboard.board.reading.progress import Progress
 from callboard.board.reading.view import Document, View
 from callboard.canonical import encode
 
@@ -46,14 +48,17 @@ def trace_work(view: View, state: WorkState) -> Document:
     ids |= {claim.claim.dispatch_id for claim in claims}
     name = Names(view.projection).label(state.work.work_id)
     first = state.place >> POSITION_BITS
-    return _trace(view, {"work_id": state.work.work_id, "name": name}, ids, first)
+    subject = {"work_id": state.work.work_id, "name": name}
+    return _trace(view, subject, ids, first, Progress(view.projection))
 
 
 def trace_claim(view: View, claim: ClaimState) -> Document:
     """The trace of one Claim and its launch."""
     ids = {claim.claim.claim_id, claim.claim.dispatch_id}
     first = view.projection.commit_ids[claim.commit_id]
-    return _trace(view, {"claim_id": claim.claim.claim_id}, ids, first)
+    progress = Progress(view.projection, is_claim=True)
+    subject = {"claim_id": claim.claim.claim_id}
+    return _trace(view, subject, ids, first, progress, _ends([claim]))
 
 
 def trace_dispatch(view: View, dispatch: DispatchState) -> Document:
@@ -61,16 +66,45 @@ def trace_dispatch(view: View, dispatch: DispatchState) -> Document:
     ids = {dispatch.assignment.dispatch_id}
     ids |= {member.claim_id for member in dispatch.assignment.claims}
     first = view.projection.commit_ids[dispatch.assignment.commit_id]
-    return _trace(view, {"dispatch_id": dispatch.assignment.dispatch_id}, ids, first)
+    subject = {"dispatch_id": dispatch.assignment.dispatch_id}
+    ends = _ends(view.projection.claims[one.claim_id] for one in dispatch.assignment.claims)
+    return _trace(view, subject, ids, first, Progress(view.projection, is_launch=True), ends)
 
 
-def _trace(view: View, subject: Document, ids: set[str], first: int) -> Document:
-    """The commits from ordinal `first` on that touch one of the ids."""
+def _ends(claims: Iterable[ClaimState]) -> dict[str, str]:
+    """Work id -> the commit that ended its Claim. Cancelling a node ends its Claim, and the record
+    of it need not name the Claim."""
+    return {
+        claim.claim.work_id: claim.terminal_commit_id
+        for claim in claims
+        if claim.state == "cancelled" and claim.terminal_commit_id is not None
+    }
+
+
+def _trace(
+    view: View,
+    subject: Document,
+    ids: set[str],
+    first: int,
+    progress: Progress,
+    ends: Mapping[str, str] = MappingProxyType({}),
+) -> Document:
+    """The commits from ordinal `first` on that touch one of the ids or are one of the `ends` of
+    their Claims, each with how far the subject had come after it."""
     names = Names(view.projection)
     found = [
-        _commit(commit, touching, names)
-        for commit in _naming(view.history, ids, first)
-        if (touching := [one for one in enumerate(commit.operations) if _touches(one[1], ids)])
+        {
+            **_commit(commit, touching, names),
+            **progress.after(commit, [operation for _index, operation in touching]),
+        }
+        for commit in _naming(view.history, ids | set(ends), first)
+        if (
+            touching := [
+                one
+                for one in enumerate(commit.operations)
+                if _touches(one[1], ids) or _is_end(commit, one[1], ends)
+            ]
+        )
     ]
     return {**view.stamp(), "subject": subject, "commits": found}
 
@@ -108,12 +142,17 @@ def _touches(operation: ops.Operation, ids: set[str]) -> bool:
     return any(value in ids for value in values)
 
 
+def _is_end(commit: QueueCommit, operation: ops.Operation, ends: Mapping[str, str]) -> bool:
+    return isinstance(operation, ops.WorkCancellation) and ends.get(operation.work_id) == commit.id
+
+
 def _commit(
     commit: QueueCommit, touching: list[tuple[int, ops.Operation]], names: Names
 ) -> Document:
     return {
         **commit_facts(commit),
         "policy_epoch": commit.policy_epoch,
+        **trace_facts(commit),
         "operations": [_operation(index, one, names) for index, one in touching],
     }
 

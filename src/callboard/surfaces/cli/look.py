@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from callboard.board.execution.hosts.local.witness import Witness
 from callboard.board.protocol.contract import NO_WRITES
 from callboard.board.protocol.identities import root_graph_id
 from callboard.board.publishing.plan import CONTRACT_FIELD
@@ -17,6 +16,7 @@ from callboard.board.reading.detail import detail, why
 from callboard.board.reading.names import find_claim, find_dispatch, find_work
 from callboard.board.reading.receipts import receipt, request_of
 from callboard.surfaces.cli.chosen import board_of, board_options
+from callboard.surfaces.cli.machine import add_to_attempt, add_to_receipt, add_to_work
 from callboard.surfaces.cli.render import (
     Block,
     Hint,
@@ -29,17 +29,21 @@ from callboard.surfaces.cli.render import (
     heading,
     short,
 )
+from callboard.surfaces.cli.stage_words import evidence_text, name_text, stage_text
 from callboard.surfaces.cli.stamp import present_ms, stamp_text
-from callboard.surfaces.cli.status import mark_if_lost
 from callboard.surfaces.cli.words import (
     attempt_text,
     basis_text,
+    blocked_text,
     conclusion_text,
     key_text,
     obstacle_text,
     reason_text,
+    replaces_text,
     stop_text,
 )
+
+MAX_ROWS = 20
 
 
 @click.command()
@@ -51,24 +55,18 @@ def show(context: click.Context, node: str) -> None:
     board = board_of(context)
     view = board.view().with_history()
     document = detail(view, find_work(view.projection, node))
-    mark_if_lost(board, document)
+    add_to_work(board.host, view.projection, document)
     for claim in document["claims"]:
-        _add_host_facts(board.host, claim)
+        add_to_attempt(board.host, view.projection, claim)
+    if document.get("next") == f"callboard show {document['typed']}":
+        # Here one is already: what its last run left says more.
+        _lead_to_logs(document)
     emit(context, document, lambda: _show_text(document))
 
 
-def _add_host_facts(host: Witness, claim: dict[str, Any]) -> None:
-    """What this host knows of an attempt: its folder, its ending, and that nobody watches it."""
-    if claim["state"] == "open" and host.supervisor_is_gone(claim["dispatch_id"]):
-        claim["supervisor"] = "gone"
-    if "run_id" not in claim:
-        return
-    folder = host.run_folder(claim["run_id"])
-    if folder is not None:
-        claim["run_folder"] = str(folder)
-    ending = host.ending(claim["run_id"], claim["claim_id"])
-    if ending is not None:
-        claim["ending"] = ending
+def _lead_to_logs(document: dict[str, Any]) -> None:
+    if document["claims"] and "run_folder" in document["claims"][-1]:
+        document["next"] = f"callboard logs {document['typed']}"
 
 
 def _show_text(document: dict[str, Any]) -> Iterator[Block]:
@@ -76,6 +74,9 @@ def _show_text(document: dict[str, Any]) -> Iterator[Block]:
     payload = {name: value for name, value in work["payload"].items() if name != CONTRACT_FIELD}
     yield heading(document["name"])
     yield f"column    {_column(document)}"
+    yield f"stage     {document['stage']}: {stage_text(document['stage'])}"
+    if evidence := evidence_text(document, now_ms):
+        yield f"evidence  {evidence}"
     yield f"work id   {document['work_id']}"
     if document["graph_id"] != root_graph_id(work["payload"]):
         yield f"graph     {document['graph_id']}"
@@ -90,11 +91,12 @@ def _show_text(document: dict[str, Any]) -> Iterator[Block]:
         yield f"contract  {document_text(contract)}"
     if "result" in work:
         yield f"result    {document_text(work['result'])}"
+    yield from _lineage(document)
     yield from _edges("after", document["predecessors"])
     yield from _edges("before", document["successors"])
     for claim in document["claims"]:
         yield from _claim_text(claim, now_ms)
-    # The hint of a node that failed itself leads here.
+    # The hint of a node that failed itself leads here, where its logs are not at hand.
     if document.get("next") not in (None, f"callboard show {document['typed']}"):
         yield Hint(document["next"])
     yield faint(stamp_text(document))
@@ -107,6 +109,17 @@ def _column(document: dict[str, Any]) -> str:
 
 def _place(position: dict[str, Any]) -> str:
     return f"{position['commit']}.{position['operation']}"
+
+
+def _lineage(document: dict[str, Any], indent: str = "") -> Iterator[Block]:
+    """Both directions: what a node replaces, what replaces it, and what waits for it in vain."""
+    if "replaces" in document:
+        yield f"{indent}replaces  {replaces_text(document['replaces'])}"
+    if "replaced_by" in document:
+        one = document["replaced_by"]
+        yield f"{indent}replaced  by {one['name']}  ({one['column']})"
+    if "blocked" in document:
+        yield f"{indent}blocked   {blocked_text(document)}"
 
 
 def _edges(word: str, edges: list[dict[str, Any]]) -> Iterator[Block]:
@@ -125,7 +138,9 @@ def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
 
 @click.command()
 @click.argument("node", required=False)
-@click.option("--request", "request_id", metavar="R", help="The receipt of a request.")
+@click.option(
+    "--request", "--request-id", "request_id", metavar="R", help="The receipt of a request."
+)
 @click.option("--before-claim", "claim_id", metavar="C", help="The decision that made a Claim.")
 @click.option(
     "--limit",
@@ -151,10 +166,11 @@ def explain(
     view = board.view().with_history()
     if node is not None:
         document = why(view, find_work(view.projection, node))
-        mark_if_lost(board, document)
+        add_to_work(board.host, view.projection, document)
         emit(context, document, lambda: _why_text(document))
     elif request_id is not None:
         document = receipt(view, request_of(view.projection, request_id))
+        add_to_receipt(board.host, view.projection, document)
         emit(context, document, lambda: _receipt_text(document))
     else:
         claim = find_claim(view.projection, str(claim_id))
@@ -177,6 +193,10 @@ def _why_text(document: dict[str, Any]) -> Iterator[Block]:
         when = clock(document.get("since_ms"), now_ms)
         yield f"  since {when}, after {count(document['attempts'], 'attempt')}"
         yield Hint(f"callboard show {document['typed']}")
+    yield f"  {stage_text(document['stage'])}"
+    if evidence := evidence_text(document, now_ms):
+        yield f"  {evidence}"
+    yield from _lineage(document, "  ")
     if document["column"] != "ready":
         for obstacle in document["obstacles"][1:]:
             yield f"  and {obstacle_text(obstacle, now_ms)}"
@@ -210,25 +230,39 @@ def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
             f"{document['reserved_dispatches']} of {document['requested_dispatches']} runs, "
             f"no more: {stop_text(document['limiting_reason'], document.get('limit'))}"
         )
+        listed = document["claims"][:MAX_ROWS]
         rows = [
-            (one["name"], one["handle"], one["finish"], one["claim_ref"])
-            for one in document["claims"]
+            (name_text(one["name"]), one["handle"], one["finish"], one["claim_ref"])
+            for one in listed
         ]
         yield Table(("node", "handle", "finish", "claim"), rows)
-        for one in document["dispatches"]:
-            yield f"{one['status']}: run {one['run_id'] or '-'}, dispatch {one['dispatch_id']}"
+        yield from _more(document["claims"])
+        for one in document["dispatches"][:MAX_ROWS]:
+            stage = stage_text(one["stage"])
+            yield f"{one['status']}: {stage}, run {one['run_id'] or '-'}, {one['dispatch_id']}"
+            if "next" in one:
+                yield Hint(one["next"], "  next: ")
+        yield from _more(document["dispatches"])
     if "nodes" in document:
         nodes = [
-            (one["name"], one["column"], reason_text(one, now_ms)) for one in document["nodes"]
+            (name_text(one["name"]), one["column"], reason_text(one, now_ms))
+            for one in document["nodes"][:MAX_ROWS]
         ]
         yield Table(("node", "column", "why"), nodes)
+        yield from _more(document["nodes"])
     yield faint(stamp_text(document))
+
+
+def _more(listed: list[Any]) -> Iterator[Block]:
+    if len(listed) > MAX_ROWS:
+        yield faint(f"and {len(listed) - MAX_ROWS} more (--json)")
 
 
 def _change_text(document: dict[str, Any]) -> Iterator[Block]:
     if "works" in document:
-        works = ", ".join(short(work_id) for work_id in document["works"])
+        works = ", ".join(short(work_id) for work_id in document["works"][:MAX_ROWS])
         yield f"ended {works}: {document['reason']}"
+        yield from _more(document["works"])
     if "what" in document:
         state = "paused" if document["paused"] else "open"
         yield f"{document['what']}: {state}, {document['reason']}"
@@ -269,7 +303,7 @@ _PLACES = {
 
 @click.command()
 @click.argument("node", required=False)
-@click.option("--claim", "claim_id", metavar="C", help="One Claim and its launch.")
+@click.option("--claim", "--claim-id", "claim_id", metavar="C", help="One Claim and its launch.")
 @click.option("--dispatch", "dispatch_id", metavar="D", help="One launch and its Claims.")
 @board_options
 @click.pass_context
@@ -295,7 +329,8 @@ def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
         (
             clock(commit["at"], now_ms),
             operation["kind"],
-            operation.get("name", ""),
+            name_text(operation.get("name", "")),
+            commit.get("stage", "-"),
             _operation_facts(operation),
             commit["role"],
             short(commit["commit_id"]),
@@ -303,11 +338,21 @@ def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
         for commit in document["commits"]
         for operation in commit["operations"]
     ]
-    yield Table(("time", "what", "node", "facts", "by", "commit"), rows)
+    yield Table(("time", "what", "node", "then", "facts", "by", "commit"), rows)
     work_id = document["subject"].get("work_id")
     if work_id is not None:
         yield Hint(f"callboard show {short(work_id)}", "its attempts and logs: ")
+    yield faint(_telemetry_text(document["commits"]))
     yield faint(stamp_text(document))
+
+
+def _telemetry_text(commits: list[dict[str, Any]]) -> str:
+    """Where else to look, if anybody recorded it."""
+    ids = list(dict.fromkeys(one["trace_id"] for one in commits if "trace_id" in one))
+    if not ids:
+        return "trace: absent"
+    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+    return f"trace: recorded as {ids[0]}{more}"
 
 
 def _operation_facts(operation: dict[str, Any]) -> str:

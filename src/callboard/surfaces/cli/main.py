@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from callboard import __version__
+from callboard import __version__, telemetry
 from callboard.surfaces.cli.chosen import Chosen, board_options
 from callboard.surfaces.cli.endings import BROKEN_PIPE, FAULT, gone, last_words
 from callboard.surfaces.cli.verbs import VERBS
@@ -107,10 +107,12 @@ def main() -> NoReturn:
         # Started with a stream closed, the process has None in its place.
         sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        telemetry.begin(os.environ)
         root.main()
     except SystemExit as ended:
         status = int(ended.code or 0)
     finally:
+        telemetry.end()
         with contextlib.suppress(OSError):
             sys.stderr.flush()
         os._exit(status)

@@ -102,14 +102,21 @@ _from_config = click.option(
 @board_options
 @click.pass_context
 def check(context: click.Context, from_config: bool) -> None:
-    """Check HEAD's settings and recipes, and compare what they propose with what is installed."""
-    document = board_of(context).policy_check()
+    """Check HEAD's settings, recipes and verifiers, and compare what the first two propose with
+    what is installed."""
+    board = board_of(context)
+    document = board.policy_check()
+    document["verifiers"] = [
+        {"name": name, **verifier.document()} for name, verifier in board.verifiers().items()
+    ]
     emit(context, document, lambda: _check_text(document))
 
 
 def _check_text(document: dict[str, Any]) -> Iterator[Block]:
     epoch = document["installed_epoch"]
     yield f"HEAD {short(document['revision'])}: the settings and recipes are valid"
+    for one in document["verifiers"]:
+        yield f"verifier {one['name']} may attest {', '.join(one['dispositions'])}"
     for one in document["without_effect"]:
         yield f"without effect: {one['setting']}: {one['why']}"
     if epoch is None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from callboard.board.board import Board
 from callboard.board.reading.columns import COLUMNS
 from callboard.board.reading.overview import overview
 from callboard.surfaces.cli.chosen import board_of, board_options
+from callboard.surfaces.cli.machine import add_to_work
 from callboard.surfaces.cli.render import (
     Block,
     Hint,
@@ -22,6 +22,7 @@ from callboard.surfaces.cli.render import (
     faint,
     heading,
 )
+from callboard.surfaces.cli.stage_words import evidence_text, name_text
 from callboard.surfaces.cli.stamp import present_ms, stamp_text
 from callboard.surfaces.cli.words import (
     SHARE_HEADERS,
@@ -48,17 +49,12 @@ _AHEAD_MS = 5_000
 def status(context: click.Context, limit: int) -> None:
     """Show the board: columns, shares due and got, who is next, what is stuck."""
     board = board_of(context)
-    document = {**overview(board.view(), limit=limit), **board.site.place()}
-    for one in document["columns"]["running"]["works"]:
-        mark_if_lost(board, one)
+    view = board.view()
+    document = {**overview(view, limit=limit), **board.site.place()}
+    for column in ("running", "stuck"):
+        for one in document["columns"][column]["works"]:
+            add_to_work(board.host, view.projection, one)
     emit(context, document, lambda: _text(document, board.next_step))
-
-
-def mark_if_lost(board: Board, work: dict[str, Any]) -> None:
-    """Say in a running Work's document that nobody watches over its run any more, if so."""
-    dispatch_id = work.get("evidence", {}).get("dispatch_id")
-    if dispatch_id is not None and board.host.supervisor_is_gone(dispatch_id):
-        work |= {"supervisor": "gone", "next": "callboard run"}
 
 
 def _text(document: dict[str, Any], next_step: Callable[[], str]) -> Iterator[Block]:
@@ -133,7 +129,7 @@ def _column(name: str, column: dict[str, Any], now_ms: int) -> Iterator[Block]:
         ("node", "priority", "key", "why", "when"),
         [
             (
-                one["name"],
+                name_text(one["name"]),
                 str(one["priority"]),
                 one["fairness_key"] or "-",
                 reason_text(one, now_ms),
@@ -143,8 +139,8 @@ def _column(name: str, column: dict[str, Any], now_ms: int) -> Iterator[Block]:
         ],
     )
     yield from _rest(column)
-    if any(one.get("supervisor") == "gone" for one in works):
-        yield Hint("callboard run")
+    for step in dict.fromkeys(one["next"] for one in works if "next" in one):
+        yield Hint(step)
 
 
 def _when(name: str, one: dict[str, Any], now_ms: int) -> str:
@@ -165,7 +161,9 @@ def _stuck(column: dict[str, Any], now_ms: int) -> Iterator[Block]:
     yield ""
     yield bad(f"stuck {column['count']}")
     for one in column["works"]:
-        yield f"{one['name']}: {reason_text(one, now_ms)}"
+        yield f"{name_text(one['name'])}: {reason_text(one, now_ms)}"
+        if evidence := evidence_text(one, now_ms):
+            yield faint(f"  {evidence}")
         if "next" in one:
             yield Hint(one["next"], "  next: ")
     yield from _rest(column)
@@ -201,6 +199,6 @@ def _next(document: dict[str, Any]) -> Iterator[Block]:
         yield ""
         yield heading(f"next in pool {pool['pool']}")
         for number, one in enumerate(pool["works"], start=1):
-            yield f"{number}. {one['name']}  ({basis_text(one['basis'])})"
+            yield f"{number}. {name_text(one['name'])}  ({basis_text(one['basis'])})"
         if pool["reason"] != "selected":
             yield f"nobody now: {stop_text(pool['reason'], pool.get('limit'))}"

@@ -29,6 +29,8 @@ _REASONS = {
     "launch_rejected": "its launch was refused",
     "launch_uncertain": "it is not known whether its run started",
     "launch_unresolved": "it could not be found out whether its run started",
+    "run_binding_conflict": "another run than the one ordered, or several, claim its launch",
+    "rerun_without_authority": "its run was started over, which gives no right to go on",
     "delivery_pending": "completed, and not verified for too long",
     "waiting_for_slot": "granted, and this process has no free place for its run",
     "run_unknown_here": "its run belongs to another host or user",
@@ -57,7 +59,12 @@ _BASIS = {
     ("weighted_class", "weighted_key"): "next by share",
     ("priority_class", "weighted_key"): "the most urgent, by share of its key",
 }
-_UNWATCHED = "its supervisor is gone; the next run ends it"
+_UNWATCHED = "its supervisor is gone; the next reconciliation ends it"
+_ENDED = "its run has ended on this machine, and its place is not free yet"
+_OVERDUE = {
+    "reserved": "granted, and for too long nobody has begun its launch",
+    "started": "its launch has begun, and for too long no run has shown itself",
+}
 
 
 def stop_text(reason: str, limit: str | None = None) -> str:
@@ -103,8 +110,12 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     """Why a node stands where it does, with what is behind it."""
     evidence = one.get("evidence", {})
     reason = str(one["reason"])
-    if one.get("supervisor") == "gone":
-        return _UNWATCHED
+    if one.get("stage") == "terminal":
+        return _UNWATCHED if one.get("supervisor") == "gone" else _ENDED
+    if reason == "launch_overdue":
+        return _OVERDUE.get(str(evidence.get("launch")), _REASONS[reason])
+    if reason == "grants_paused" and "pause" in evidence:
+        return f"granted, and grants are paused: {evidence['pause'].get('reason', 'unknown')}"
     if reason == ATTEMPTS_EXHAUSTED:
         attempts = evidence.get("attempts", one.get("attempts"))
         tried = "" if attempts is None else f" after {count(int(attempts), 'attempt')}"
@@ -115,6 +126,36 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     if reason == "replaced":
         return f"replaced by {evidence.get('replaced_by', 'another node')}"
     return obstacle_text({**evidence, "reason": reason}, now_ms)
+
+
+MAX_BLOCKED = 10
+
+
+def replaces_text(one: dict[str, Any]) -> str:
+    """What a node stands in for, and by what proof."""
+    why = f"{one['failure']}, " if "failure" in one else ""
+    return (
+        f"{one['name']}, whose delivery failed ({why}effects {one.get('effects', 'unknown')}): "
+        f"{one['disposition']}, {proof_text(one.get('receipt'))}"
+    )
+
+
+def proof_text(receipt: Any) -> str:
+    """The proof that a replacement rests on, shortened; `--json` has the whole."""
+    kind, _mark, rest = str(receipt).partition(":")
+    if kind == "verifier":
+        name, _at, proof = rest.partition("@")
+        return f"by verifier {name} at {proof[:12]}"
+    if kind == "failure":
+        return "as its effects never began"
+    return "unproven" if receipt is None else f"by {receipt}"
+
+
+def blocked_text(document: dict[str, Any]) -> str:
+    """The nodes that wait in vain, at most `MAX_BLOCKED` by name."""
+    names = [str(one["name"]) for one in document["blocked"][:MAX_BLOCKED]]
+    more = document["blocked_count"] - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def obstacle_text(one: dict[str, Any], now_ms: int) -> str:
@@ -128,7 +169,9 @@ def obstacle_text(one: dict[str, Any], now_ms: int) -> str:
     if reason == "dependency_failed":
         return f"waits for {path}, which {_cause(one.get('cause_reason'))}"
     if reason == "dependency_delivery_failed":
-        return f"waits for {path}, whose delivery failed"
+        instead = one.get("cause_replaced_by")
+        said = "" if instead is None else f"; {instead} replaces it, and this edge stays"
+        return f"waits for {path}, whose delivery failed{said}"
     if reason == "retry_delayed" and "until_ms" in one:
         left = duration(one["until_ms"] - now_ms + 999)
         return f"is tried again at {clock(one['until_ms'], now_ms)}, in {left}"
@@ -183,8 +226,8 @@ _LAUNCHES = {"reserved": "granted", "started": "launching", "bound": "running"}
 def attempt_text(claim: dict[str, Any]) -> str:
     """How one attempt ended, or how it stands: from the run's report, else from the board."""
     if claim["state"] == "open":
-        if claim.get("supervisor") == "gone":
-            return _UNWATCHED
+        if claim.get("stage") == "terminal":
+            return _UNWATCHED if claim.get("supervisor") == "gone" else _ENDED
         launch = str(claim["launch"])
         return _REASONS.get(_LAUNCHES.get(launch, launch), launch)
     if claim["state"] == "completed":
@@ -302,10 +345,15 @@ _FOUND = {
 }
 
 
+def finding_text(word: str) -> str:
+    """What a look came to."""
+    return _FOUND.get(word) or _REASONS.get(word, word)
+
+
 def found_text(one: dict[str, Any]) -> str:
     """What a look found, and the last evidence on the record where that is another word."""
     word = str(one["found"])
-    said = _FOUND.get(word) or _REASONS.get(word, word)
+    said = finding_text(word)
     reason = one.get("reason")
     if one["needs"] == "settled" or reason in (None, word):
         return said

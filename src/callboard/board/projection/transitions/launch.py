@@ -64,6 +64,7 @@ def apply_dispatch(projection: Projection, context: Context, operation: Dispatch
             state=operation.state,
             reason=operation.reason if isinstance(operation.reason, str) else state.reason,
             lifecycle_writes=state.lifecycle_writes + 1,
+            noted_id=context.commit.id,
         )
     )
 

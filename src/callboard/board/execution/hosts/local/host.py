@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from callboard import telemetry
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.host import (
     CancelAnswer,
@@ -159,7 +160,7 @@ class LocalHost:
             stdout=log,
             stderr=log,
             cwd=folder.root,
-            env=self._environment,
+            env=self._environment | telemetry.outgoing(self._environment),
             start_new_session=True,
         )
         _launched.append(process)

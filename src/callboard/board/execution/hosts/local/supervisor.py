@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from callboard import canonical, files
+from callboard import canonical, files, telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.activation import activate
 from callboard.board.execution.carriage import Carriage
@@ -51,6 +51,10 @@ RUN_ENDED = "run_ended"
 _SUCCESS = "success"
 _FAILURE = "failure"
 _STOPPED = "stopped"
+_SPANS: dict[str, telemetry.SpanName] = {
+    "setup": "work-queue.run.setup",
+    "worker": "work-queue.run.worker",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,11 @@ class Supervisor:
 
     def run(self) -> bool:
         """Supervise to the Release. False where this run was ruled out before it began."""
+        facts = telemetry.Facts(dispatch_id=self._dispatch_id, run_id=self._run_id, run_attempt=1)
+        with telemetry.span("work-queue.run.run", **facts):
+            return self._supervise()
+
+    def _supervise(self) -> bool:
         registry = self._site.registry
         now_ms = self._site.clock.now_ms()
         if not registry.claim_running(self._run_id, self._dispatch_id, current(), now_ms=now_ms):
@@ -121,6 +130,7 @@ class Supervisor:
         if state is None:
             self._end(_Ending("not_bound"))
             return False
+        self._tell(state)
         recipe = self._recipe(state)
         ending = self._execute(state, recipe)
         # A worker that shut its own folder has shut in what it staged as well.
@@ -136,12 +146,23 @@ class Supervisor:
             # Whoever reads of a Claim's end on the board finds the reason in the folder.
             keep=partial(self._write_report, ending),
         )
-        report = wrap_up.finish_claims()
+        telemetry.tell(result=ending.conclusion)
+        with telemetry.span("work-queue.run.wrap-up", dispatch_id=self._dispatch_id):
+            report = wrap_up.finish_claims()
         self._write_report(ending, report)
         self._end(ending)
         self._release(ending)
         self._dispose(state)
         return True
+
+    def _tell(self, state: DispatchState) -> None:
+        """Say for which Claims this run is."""
+        members = state.assignment.claims
+        telemetry.tell(
+            pool=state.assignment.pool,
+            claim_refs=[one.claim_id for one in members],
+            work_refs=[one.work_id for one in members],
+        )
 
     def _bind(self) -> DispatchState | None:
         """Make the binding durable; None where the board refuses it."""
@@ -170,7 +191,9 @@ class Supervisor:
             if self._asked_to_stop:
                 return replace(ending, conclusion=_STOPPED)
             try:
-                outcome = self._run_command(name, argv, timeout_s, recipe)
+                with telemetry.span(_SPANS[name], dispatch_id=self._dispatch_id) as span:
+                    outcome = self._run_command(name, argv, timeout_s, recipe)
+                    span.set(result=outcome.ended)
             except CallboardError as error:
                 return self._cut_short(ending, f"{name} could not be started", error)
             ending = ending.after(name, argv[0], outcome)
@@ -235,6 +258,7 @@ class Supervisor:
             {
                 "CALLBOARD_ASSIGNMENT": str(folder.assignment),
                 "CALLBOARD_STAGING": str(folder.staging),
+                **telemetry.outgoing(outer),
             },
             home=folder.home,
             temporary=folder.temporary,
@@ -323,6 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--remote-timeout", type=float, default=DEFAULT_TIMEOUT_S)
     asked = parser.parse_args(arguments)
     adoption.adopt_orphans()
+    telemetry.begin(dict(os.environ))
     folders = Folders(Path(asked.config), Path(asked.state))
     with Repository.discover(asked.repository) as repository:
         site = Site(
@@ -341,6 +366,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except CallboardError as error:
             sys.stderr.write(f"{error}\n")
             return 1
+        finally:
+            telemetry.end()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What this machine can tell of runs beside the ledger: their folders, their reports, their end.
+"""What this machine can tell of runs beside the ledger: their folders, reports, logs, their end.
 
 Looking only: it never makes the registry, and what it cannot know it leaves unsaid. Nothing is
 decided by it.
@@ -6,15 +6,33 @@ decided by it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from callboard.board.execution.host import Log, Order
+from callboard.board.execution.hosts.choice import hosts_of
 from callboard.board.execution.hosts.local import registry_file
 from callboard.board.execution.hosts.local.identity import state as liveness
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.hosts.local.run_report import claim_ending, read_report
 from callboard.board.execution.site import Site
+from callboard.board.projection.entities import DispatchState
 from callboard.errors import CallboardError
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """A bound run that, by this machine's evidence, does nothing any more.
+
+    `abandoned`: nobody watches over it, so that what is left of it has to be ended. `is_watched`:
+    its supervisor lives, and is about to settle it.
+    """
+
+    run_id: str
+    standing: Literal["ended", "abandoned"]
+    conclusion: str | None
+    is_watched: bool
 
 
 class Witness:
@@ -34,15 +52,48 @@ class Witness:
         report = read_report(RunFolder.of(self._site.folders.state, run_id))
         return None if report is None else claim_ending(report, claim_id)
 
-    def supervisor_is_gone(self, dispatch_id: str) -> bool:
-        """Whether the group's run was under way here and nobody watches over it any more, so
-        that the next `run` will end it. False also where this host cannot know."""
-        if not (self._site.folders.state / registry_file.FILE_NAME).is_file():
+    def run_end(self, dispatch: DispatchState) -> RunEnd | None:
+        """How the bound run of an open launch ended, as its host knows it and the board does not
+        yet. None where it goes on, where it is settled, and where nobody here can know."""
+        if dispatch.run is None or dispatch.released or not self._has_registry():
+            return None
+        try:
+            host = hosts_of(self._site)(dispatch.profile)
+            facts = host.inspect(Order.of(dispatch), dispatch.run.run_id)
+            if facts.standing not in ("ended", "abandoned"):
+                return None
+            row = self._site.registry.by_run(facts.run_id)
+        except CallboardError:
+            return None
+        supervisor = None if row is None else row.supervisor
+        is_watched = supervisor is not None and liveness(supervisor) == "alive"
+        return RunEnd(facts.run_id, facts.standing, facts.conclusion, is_watched)
+
+    def sent(self, dispatch: DispatchState) -> bool | None:
+        """Whether a process of this machine wrote the launch's start marker, so that the evidence
+        about it is here; None before the marker, and where it names no run."""
+        sender = dispatch.sender
+        if sender is None or not isinstance(sender.run_id, str):
+            return None
+        if not self._has_registry():
             return False
         try:
-            row = self._site.registry.find(self._site.key, dispatch_id)
-            if row is None or row.state != "running" or row.supervisor is None:
-                return False
-            return liveness(row.supervisor) == "dead"
+            return self._site.registry.dispatcher(sender.run_id) is not None
         except CallboardError:
-            return False
+            return None
+
+    def run_of(self, dispatch: DispatchState) -> str | None:
+        """The run of a launch: the bound one, else the one that this machine has on record."""
+        if dispatch.run is not None:
+            return dispatch.run.run_id
+        if not self._has_registry():
+            return None
+        row = self._site.registry.find(self._site.key, dispatch.assignment.dispatch_id)
+        return None if row is None else row.run_id
+
+    def logs(self, dispatch: DispatchState, run_id: str, limit_bytes: int) -> tuple[Log, ...]:
+        """The ends of a run's logs, as far as the host of its launch has them."""
+        return hosts_of(self._site)(dispatch.profile).logs(run_id, limit_bytes=limit_bytes)
+
+    def _has_registry(self) -> bool:
+        return (self._site.folders.state / registry_file.FILE_NAME).is_file()
