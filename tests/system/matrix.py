@@ -1,419 +1,298 @@
-"""The machinery of the fault matrix: a dispatch that stops at one step, and what is done to it.
+"""The fault matrix: what each fault at each step of a dispatch must come to, written down.
 
-A step is a call that one of its processes is about to make. That process waits there while the
-fault is brought about from outside, for real where that can be: a killed process, a full file
-system, a read-only mount, a file that was moved, a ref that was deleted. Nothing is judged here.
+A row is one class of cells: a fault, the steps at which it comes to the same, and all that is
+expected then. Nothing here is computed by the code under test; the values follow from the recovery
+tables of docs/internals/execution.md and docs/how-to/recover-after-a-crash.md. Pairs that do not
+exist stand in `EXCLUDED` with the reason.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
-import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-from callboard.board.execution.hosts.local.identity import ProcessIdentity, state
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
-from tests.system.world import BOTH, HERE, World, fault_text, make_world
-
-EXECUTION = "callboard.board.execution."
-REGISTRY = EXECUTION + "hosts.local.registry:RunRegistry."
-APPEND = "callboard.board.storage.git:GitStore.append"
-LAUNCH = EXECUTION + "dispatcher:Dispatcher.launch"
-QUEUE = "refs/heads/work-queue"
-DISK_BYTES = 24 * 1024 * 1024
-_CLONE_NEWNS = 0x00020000
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of a dispatch: whose it is, and the call it begins with.
-
-    The one without a target is the worker's own; it is met while the worker waits for a file.
-    `whole`: the call that the step consists of, where that is not an append to the board.
-    """
-
-    name: str
-    role: str
-    target: str = ""
-    match: str = ""
-    whole: str = ""
-
+FAULTS = (
+    "dispatcher", "supervisor", "worker", "reconciler", "publisher", "publisher_refused",
+    "disk_full", "read_only", "clock_back", "registry_gone", "branch_deleted", "second",
+)  # fmt: skip
+"""What goes wrong; see the plays of the same names. The publisher is whoever appends to the board:
+once the answer to its append is lost, once the append is refused for good."""
 
 STEPS = (
-    Step("grant", "dispatcher", APPEND, "dispatch_next: "),
-    Step("start", "dispatcher", APPEND, "Request: start_"),
-    Step("prepare", "dispatcher", REGISTRY + "prepare", whole=REGISTRY + "prepare"),
-    Step(
-        "spawn", "dispatcher", EXECUTION + "hosts.local.host:LocalHost._spawn",
-        whole=EXECUTION + "hosts.local.host:LocalHost._spawn",
-    ),
-    Step("take", "supervisor", REGISTRY + "claim_running", whole=REGISTRY + "claim_running"),
-    Step("bind", "supervisor", APPEND, "Request: bind_"),
-    Step(
-        "execute", "supervisor",
-        whole=EXECUTION + "hosts.local.supervisor:Supervisor._execute",
-    ),
-    Step(
-        "prepare_outputs", "supervisor", "callboard.board.outputs.effects:prepare_claim",
-        whole="callboard.board.outputs.effects:prepare_claim",
-    ),
-    Step("finish", "supervisor", APPEND, "Request: finish_"),
-    Step(
-        "publish_outputs", "supervisor", "callboard.board.outputs.effects:apply_claim",
-        whole="callboard.board.outputs.effects:apply_claim",
-    ),
-    Step("read_back", "supervisor", APPEND, "Request: result_"),
-    Step("end", "supervisor", REGISTRY + "finish", whole=REGISTRY + "finish"),
-    Step("release", "supervisor", APPEND, "Request: release_"),
-    Step(
-        "remove_clone", "supervisor", EXECUTION + "disposal:dispose",
-        whole=EXECUTION + "disposal:dispose",
-    ),
+    "grant", "start", "prepare", "spawn", "take", "bind", "execute", "prepare_outputs", "finish",
+    "publish_outputs", "read_back", "end", "release", "remove_clone",
 )  # fmt: skip
-STEP = {one.name: one for one in STEPS}
-
-
-@dataclass(slots=True)
-class Seen:
-    """What there is at one moment: the board's records, the processes, and the words shown.
-
-    `state`, `claim` and `barrier` are those of the dispatch, of its newest Claim and of its Work;
-    "" where there is none, `absent` where there is no board.
-    """
-
-    state: str = ""
-    claim: str = ""
-    barrier: str = ""
-    supervisors: int = 0
-    executions: int = 0
-    said: str = ""
-    status: tuple[str, ...] = ()
-    reconcile: tuple[str, ...] = ()
-    hints: tuple[str, ...] = ()
+"""The steps of docs/internals/execution.md. A fault strikes where the step is about to be made,
+so "grant appended" is what `start` begins with, "marker appended" `prepare`, "before send" `spawn`,
+and so on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """How a command ended, and what it printed."""
+class Standing:
+    """How far a node has come: on the board, by the places it takes, and in what is shown.
 
-    status: int
-    output: str
-    complaint: str
+    `statuses`: column, reason and stage as `status` says them; `explain` says the same stage. Where
+    only the time of the look decides there are several.
+    """
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """What it printed, as JSON."""
-        found: dict[str, Any] = json.loads(self.output)
-        return found
-
-    @property
-    def error(self) -> dict[str, Any]:
-        """The refusal it ended with; empty where it did not."""
-        found: dict[str, Any] = self.document.get("error", {})
-        return found
+    board: str
+    places: int
+    statuses: tuple[str, ...]
 
 
-@cache
-def own_mounts() -> bool:
-    """Give this process mounts of its own, which end with it; False where it may have none."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if os.geteuid() != 0 or libc.unshare(_CLONE_NEWNS) != 0:
-        return False
-    return _mount("--make-rprivate", "/")
+#                    dispatch Claim barrier       places  column reason stage
+UNGRANTED = Standing("- - none", 0, ("ready ready ready",))
+GRANTED = Standing("reserved open none", 1, ("running granted granted",))
+STARTED = Standing("started open none", 1, ("running launching started",))
+BOUND = Standing("bound open none", 1, ("running running bound",))
+# The board does not know yet that nobody watches over the run, and this machine does.
+UNWATCHED = Standing("bound open none", 1, ("running running terminal",))
+COMPLETED = Standing("bound completed pending", 1, ("running verifying completed_pending",))
+VERIFIED = Standing("bound completed verified", 1, ("done verified verified",))
+UNDELIVERED = Standing("released completed pending", 0, ("running verifying completed_pending",))
+OVER = Standing("released completed verified", 0, ("done verified verified",))
+# The pause before the next attempt is a second, which may be over.
+AGAIN = Standing(
+    "released cancelled none", 0, ("waiting retry_delayed waiting", "ready ready ready")
+)
+GONE = Standing("absent", 0, ("refused ledger_invalid",))
+
+RECONCILE = "callboard reconcile"
+UNLOCK = "if no Git process is running, delete"
+MAKE_ROOM = "free space or repair the disk"
+LOOK_AT_DISK = "check the folder, its file system and the free space"
+GIVE_ACCESS = "give this user access to the repository"
+SET_BACK = "set it back: git branch work-queue"
 
 
-def _mount(*words: str) -> bool:
-    return subprocess.run(["mount", *words], capture_output=True, check=False).returncode == 0
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One class of cells.
+
+    `living`: supervisors and workers that run, and workers executed so far. `said`: the codes with
+    which the dispatch's processes ended. `found`: what `reconcile` finds, and whose turn it is.
+    `hints`: how each instruction to the reader begins. `attempts` and `executions`: what the node
+    needed in the end, after those were followed and `run` was called.
+    """
+
+    fault: str
+    steps: str
+    standing: Standing
+    living: str
+    said: str
+    found: str
+    hints: tuple[str, ...]
+    attempts: int
+    executions: int
 
 
-def unmount(path: Path) -> None:
-    """Take the topmost mount at `path` away, also under who still works in it."""
-    subprocess.run(["umount", "--lazy", str(path)], check=True, capture_output=True)
+ROWS = (
+    # The steps of a dispatcher are gone on with from the board; a marker without a run is ruled
+    # out, and costs an attempt. A supervisor does not need its dispatcher.
+    Row("dispatcher", "grant", UNGRANTED, "0 0 0", "", "", (), 1, 1),
+    Row("dispatcher", "start", GRANTED, "0 0 0", "", "launched time", (), 1, 1),
+    Row("dispatcher", "prepare spawn", STARTED, "0 0 0", "", "released settled", (), 2, 1),
+    Row("dispatcher", "take", STARTED, "1 0 0", "", "launch_pending time", (), 1, 1),
+    Row("dispatcher", "bind", STARTED, "1 0 0", "", "running time", (), 1, 1),
+    Row("dispatcher", "execute", BOUND, "1 1 1", "", "running time", (), 1, 1),
+    Row("dispatcher", "prepare_outputs finish", BOUND, "1 0 1", "", "running time", (), 1, 1),
+    Row(
+        "dispatcher", "publish_outputs read_back", COMPLETED, "1 0 1", "",
+        "running time, verified settled", (), 1, 1,
+    ),
+    Row("dispatcher", "end", VERIFIED, "1 0 1", "", "running time", (), 1, 1),
+    Row("dispatcher", "release", VERIFIED, "1 0 1", "", "released settled", (), 1, 1),
+    Row("dispatcher", "remove_clone", OVER, "1 0 1", "", "", (), 1, 1),
+    # Before the completion the attempt is lost with its supervisor, after it only the rest is made
+    # up for, and the worker is not executed again.
+    Row("supervisor", "take bind", STARTED, "0 0 0", "", "released settled", (), 2, 1),
+    Row(
+        "supervisor", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "",
+        "released settled", (RECONCILE,), 2, 2,
+    ),
+    Row(
+        "supervisor", "publish_outputs read_back", COMPLETED, "0 0 1", "",
+        "released settled, verified settled", (), 1, 1,
+    ),
+    Row("supervisor", "end release", VERIFIED, "0 0 1", "", "released settled", (), 1, 1),
+    Row("supervisor", "remove_clone", OVER, "0 0 1", "", "", (), 1, 1),
+    Row("worker", "execute", AGAIN, "0 0 1", "", "", (), 2, 2),
+    # The step's process was killed, and then the reconciler that made up for it after its first
+    # append: the marker, the release, the binding.
+    Row("reconciler", "start", STARTED, "0 0 0", "", "released settled", (), 2, 1),
+    Row("reconciler", "prepare spawn take", AGAIN, "0 0 0", "", "", (), 2, 1),
+    Row("reconciler", "bind", UNWATCHED, "0 0 0", "", "released settled", (RECONCILE,), 2, 1),
+    Row("reconciler", "execute prepare_outputs finish", AGAIN, "0 0 1", "", "", (), 2, 2),
+    Row(
+        "reconciler", "publish_outputs read_back", UNDELIVERED, "0 0 1", "",
+        "verified settled", (), 1, 1,
+    ),
+    Row("reconciler", "end release", OVER, "0 0 1", "", "", (), 1, 1),
+    # An append whose answer is lost is found again by its request id, and made once.
+    Row("publisher", "grant start bind finish read_back release", OVER, "0 0 1", "", "", (), 1, 1),
+    # Nothing can be written to the board: it stays as it is, and says what is in the way.
+    Row("publisher_refused", "grant", UNGRANTED, "0 0 0", "ref_locked", "", (), 1, 1),
+    Row(
+        "publisher_refused", "start", GRANTED, "0 0 0", "ref_locked",
+        "refused ref_locked", (UNLOCK,), 1, 1,
+    ),
+    Row(
+        "publisher_refused", "prepare spawn take bind", STARTED, "0 0 0", "",
+        "refused ref_locked", (UNLOCK,), 2, 1,
+    ),
+    Row(
+        "publisher_refused", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "ref_locked",
+        "refused ref_locked", (RECONCILE, UNLOCK), 2, 2,
+    ),
+    Row(
+        "publisher_refused", "publish_outputs read_back", COMPLETED, "0 0 1", "ref_locked",
+        "refused ref_locked", (UNLOCK,), 1, 1,
+    ),
+    Row(
+        "publisher_refused", "end release", VERIFIED, "0 0 1", "ref_locked",
+        "refused ref_locked", (UNLOCK,), 1, 1,
+    ),
+    Row("publisher_refused", "remove_clone", OVER, "0 0 1", "", "", (), 1, 1),
+    # The supervisor's log lies on the full disk, too, so it says nothing there.
+    Row("disk_full", "grant", UNGRANTED, "0 0 0", "storage_failed", "", (), 1, 1),
+    Row(
+        "disk_full", "start", GRANTED, "0 0 0", "storage_failed",
+        "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
+    ),
+    Row(
+        "disk_full", "prepare", STARTED, "0 0 0", "storage_failed",
+        "refused registry_unusable", (LOOK_AT_DISK,), 2, 1,
+    ),
+    Row(
+        "disk_full", "spawn take bind", STARTED, "0 0 0", "",
+        "refused registry_unusable", (LOOK_AT_DISK,), 2, 1,
+    ),
+    Row(
+        "disk_full", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "",
+        "refused registry_unusable", (RECONCILE, LOOK_AT_DISK), 2, 2,
+    ),
+    Row(
+        "disk_full", "publish_outputs read_back", COMPLETED, "0 0 1", "",
+        "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
+    ),
+    Row(
+        "disk_full", "end", VERIFIED, "0 0 1", "",
+        "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
+    ),
+    Row(
+        "disk_full", "release", VERIFIED, "0 0 1", "",
+        "refused storage_failed", (MAKE_ROOM,), 1, 1,
+    ),
+    Row("disk_full", "remove_clone", OVER, "0 0 1", "", "", (), 1, 1),
+    Row("read_only", "grant", UNGRANTED, "0 0 0", "repository_unwritable", "", (), 1, 1),
+    Row(
+        "read_only", "start", GRANTED, "0 0 0", "repository_unwritable",
+        "refused repository_unwritable", (GIVE_ACCESS,), 1, 1,
+    ),
+    Row(
+        "read_only", "prepare spawn take bind", STARTED, "0 0 0", "",
+        "refused repository_unwritable", (GIVE_ACCESS,), 2, 1,
+    ),
+    Row(
+        "read_only", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "repository_unwritable",
+        "refused repository_unwritable", (RECONCILE, GIVE_ACCESS), 2, 2,
+    ),
+    Row(
+        "read_only", "publish_outputs read_back", COMPLETED, "0 0 1", "repository_unwritable",
+        "refused repository_unwritable", (GIVE_ACCESS,), 1, 1,
+    ),
+    Row(
+        "read_only", "end release", VERIFIED, "0 0 1", "repository_unwritable",
+        "refused repository_unwritable", (GIVE_ACCESS,), 1, 1,
+    ),
+    Row("read_only", "remove_clone", OVER, "0 0 1", "", "", (), 1, 1),
+    # Nothing is decided by the clock of one machine while a run goes its way.
+    Row("clock_back", " ".join(STEPS), OVER, "0 0 1", "", "", (), 1, 1),
+    # Who has opened the record goes on with it. Who comes later knows of nothing, and concludes
+    # nothing from that: the place stays taken until the record is back.
+    Row("registry_gone", "grant", OVER, "0 0 1", "", "", (), 1, 1),
+    Row(
+        "registry_gone", "start prepare spawn take", STARTED, "0 0 0", "",
+        "launch_uncertain time", (), 2, 1,
+    ),
+    Row(
+        "registry_gone", "bind execute prepare_outputs finish publish_outputs read_back end "
+        "release remove_clone", OVER, "0 0 1", "", "", (), 1, 1,
+    ),
+    # Nobody begins a new board in the place of the one that is gone.
+    Row(
+        "branch_deleted", "grant start", GONE, "0 0 0", "ledger_invalid",
+        "refused ledger_invalid", (SET_BACK,), 1, 1,
+    ),
+    Row(
+        "branch_deleted", "prepare spawn take bind", GONE, "0 0 0", "ledger_invalid",
+        "refused ledger_invalid", (SET_BACK,), 2, 1,
+    ),
+    Row(
+        "branch_deleted", "execute prepare_outputs finish", GONE, "0 0 1", "ledger_invalid",
+        "refused ledger_invalid", (SET_BACK,), 2, 2,
+    ),
+    Row(
+        "branch_deleted", "publish_outputs read_back end release", GONE, "0 0 1", "ledger_invalid",
+        "refused ledger_invalid", (SET_BACK,), 1, 1,
+    ),
+    Row(
+        "branch_deleted", "remove_clone", GONE, "0 0 1", "",
+        "refused ledger_invalid", (SET_BACK,), 1, 1,
+    ),
+    # It may grant what is not granted, and start what is not started; a marker is another's.
+    Row("second", "grant", OVER, "0 0 1", "", "", (), 1, 1),
+    Row("second", "start", GRANTED, "0 0 0", "", "launched time", (), 1, 1),
+    Row("second", "prepare spawn", STARTED, "0 0 0", "", "launch_pending time", (), 1, 1),
+    Row("second", "take", STARTED, "1 0 0", "", "launch_pending time", (), 1, 1),
+    Row("second", "bind", STARTED, "1 0 0", "", "running time", (), 1, 1),
+    Row("second", "execute", BOUND, "1 1 1", "", "running time", (), 1, 1),
+    Row("second", "prepare_outputs finish", BOUND, "1 0 1", "", "running time", (), 1, 1),
+    Row(
+        "second", "publish_outputs read_back", COMPLETED, "1 0 1", "",
+        "running time, verified settled", (), 1, 1,
+    ),
+    Row("second", "end", VERIFIED, "1 0 1", "", "running time", (), 1, 1),
+    Row("second", "release", VERIFIED, "1 0 1", "", "released settled", (), 1, 1),
+    Row("second", "remove_clone", OVER, "1 0 1", "", "", (), 1, 1),
+)  # fmt: skip
 
 
-@contextmanager
-def small_disk(root: Path) -> Iterator[Path]:
-    """A file system of 24 MiB that holds the repository and the state folder of a world."""
-    disk = root / "disk"
-    disk.mkdir(parents=True)
-    assert _mount("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "matrix", str(disk))
-    bound = []
-    try:
-        for name in ("repository", "state"):
-            (disk / name).mkdir(mode=0o700)
-            (root / name).mkdir(mode=0o700)
-            assert _mount("--bind", str(disk / name), str(root / name))
-            bound.append(root / name)
-        yield disk
-    finally:
-        for place in (*bound, disk):
-            unmount(place)
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Pairs that cannot happen, and why; each reason is held to by a test."""
+
+    fault: str
+    steps: str
+    reason: str
 
 
-@dataclass(slots=True)
-class Stage:
-    """A world with one Work, whose dispatch is brought to one step and held there."""
+EXCLUDED = (
+    Exclusion("supervisor", "grant start prepare spawn", "there is none before it is spawned"),
+    Exclusion("worker", "grant start prepare spawn take bind", "there is none before the binding"),
+    Exclusion(
+        "worker", "prepare_outputs finish publish_outputs read_back end release remove_clone",
+        "it has ended before its outputs are looked at",
+    ),
+    Exclusion("reconciler", "grant", "nothing is open yet, so it writes nothing"),
+    Exclusion("reconciler", "remove_clone", "nothing is open any more, so it writes nothing"),
+    Exclusion(
+        "publisher", "prepare spawn take execute prepare_outputs publish_outputs end remove_clone",
+        "the step appends nothing, so there is no answer to lose",
+    ),
+)  # fmt: skip
 
-    world: World
-    step: Step
-    disk: Path | None = None
-    process: subprocess.Popen[bytes] | None = None
-    aside: dict[Path, Path] = field(default_factory=dict)
-    tip: str = ""
-
-    @property
-    def mark(self) -> Path:
-        """A file that is there once the step was reached."""
-        return self.world.file("reached")
-
-    @property
-    def go(self) -> Path:
-        """A file that lets the step go on."""
-        return self.world.file("go")
-
-    @property
-    def clock(self) -> Path:
-        """A file that turns every clock of this world back."""
-        return self.world.file("clock-back")
-
-    def environment(self) -> dict[str, str]:
-        """What all processes of this world get beside the usual."""
-        return {
-            "PYTHONPATH": str(HERE / "faults"),
-            "CLOCK_BACK": str(self.clock),
-            "CALLBOARD_CONFIG_DIR": str(self.world.folders.config),
-            "CALLBOARD_STATE_DIR": str(self.world.folders.state),
-        }
-
-    def submit(self) -> None:
-        """Post the one Work. Its first execution waits where the step is the worker's."""
-        first = ["deliver", "completed"]
-        if not self.step.target:
-            first = [f"say {self.mark}", f"await {self.go}", *first]
-        self.world.submit({"key": "task", "contract": BOTH, "payload": {"first": first}})
-
-    def hold(self) -> list[dict[str, str]]:
-        """The fault that holds the step's process where the step begins."""
-        if not self.step.target:
-            return []
-        return [self.fault(self.step.role, self.step.target, "hold", match=self.step.match)]
-
-    def fault(self, role: str, target: str, action: str, **settings: str) -> dict[str, str]:
-        """A fault of that role's processes; it happens before the call unless told otherwise."""
-        return {
-            "role": role, "target": target, "when": "before", "action": action,
-            "mark": str(self.mark), "until": str(self.go), "repository": str(self.world.path),
-            **settings,
-        }  # fmt: skip
-
-    def begin(self, *more: dict[str, str], verb: str = "dispatch") -> None:
-        """Start a dispatcher, and wait until the step is reached."""
-        self.start(self.hold() + list(more), verb)
-        self.world.wait_for(self.mark)
-
-    def start(self, faults: list[dict[str, str]], verb: str = "dispatch") -> None:
-        """Start a dispatcher with these faults."""
-        self.process = self.world.start(
-            verb, fault=faults or None, environment=self.environment(), workers=1
-        )
-
-    def release(self) -> str:
-        """Let the step go on, and wait for all processes to end; the codes that were said."""
-        self.go.touch()
-        assert self.process is not None
-        _output, complaint = self.process.communicate(timeout=90)
-        until(lambda: not self.world.supervisors(), timeout_s=60)
-        return self._codes(complaint.decode())
-
-    def _codes(self, complaint: str) -> str:
-        """The code of each refusal that a process of the dispatch ended with."""
-        logs = self.world.folders.state.glob("runs/*/supervisor.log")
-        said = [complaint, *(log.read_text() for log in logs)]
-        lines = [text.strip().splitlines()[-1] for text in said if text.strip()]
-        return " ".join(sorted({line.partition(":")[0] for line in lines}))
-
-    def kill(self, which: str) -> None:
-        """SIGKILL the dispatcher, the supervisors or the worker, and wait for its end."""
-        assert self.process is not None
-        if which == "dispatcher":
-            self.process.kill()
-            self.process.wait()
-        elif which == "supervisor":
-            found = self.world.supervisors()
-            assert len(found) == 1
-            found[0].kill()
-            # A dispatcher that ended before has left it to the system.
-            until(lambda: not self.world.supervisors())
-        else:
-            identity = ProcessIdentity.from_document(self.world.journal[-1]["process"])
-            os.kill(identity.pid, signal.SIGKILL)
-            until(lambda: state(identity) == "dead")
-
-    # --- faults of the surroundings ------------------------------------------------------------
-
-    def fill(self) -> None:
-        """Fill the disk to the last byte."""
-        assert self.disk is not None
-        with (self.disk / "filler").open("ab", buffering=0) as stream:
-            size = 1024 * 1024
-            while size:
-                try:
-                    stream.write(bytes(size))
-                except OSError as error:
-                    if error.errno != errno.ENOSPC:
-                        raise
-                    size //= 2
-
-    def make_room(self) -> None:
-        """Take away what fills the disk."""
-        assert self.disk is not None
-        (self.disk / "filler").unlink(missing_ok=True)
-
-    def protect(self) -> None:
-        """Make the repository read-only."""
-        inner = str(self.world.path / ".git")
-        assert _mount("--bind", inner, inner)
-        assert _mount("-o", "remount,bind,ro", inner)
-
-    def unprotect(self) -> None:
-        """Make it writable again."""
-        unmount(self.world.path / ".git")
-
-    def hide_registry(self) -> None:
-        """Move the record of runs away."""
-        for path in sorted(self.world.folders.state.glob("runs.sqlite3*")):
-            self.aside[path] = path.rename(self.world.file(f"aside-{path.name}"))
-
-    def bring_registry(self) -> None:
-        """Bring it back in the place of what was made meanwhile."""
-        for path in self.world.folders.state.glob("runs.sqlite3*"):
-            path.unlink()
-        for path, place in self.aside.items():
-            place.rename(path)
-
-    def delete_branch(self) -> None:
-        """Delete the branch of the board."""
-        self.tip = git("rev-parse", QUEUE, cwd=self.world.path)
-        git("update-ref", "-d", QUEUE, cwd=self.world.path)
-
-    def restore_branch(self) -> None:
-        """Set it back to the commit it was at."""
-        assert not self.branch_exists()
-        # The log that Git keeps of its own moves would count as a change to the user's repository.
-        git(
-            "-c",
-            "core.logAllRefUpdates=false",
-            "branch",
-            "work-queue",
-            self.tip,
-            cwd=self.world.path,
-        )
-
-    def branch_exists(self) -> bool:
-        """Whether there is a board at all."""
-        refs = git("for-each-ref", "--format=%(refname)", QUEUE, cwd=self.world.path)
-        return refs == QUEUE
-
-    def lock_branch(self) -> None:
-        """Leave behind the lock of a Git process that died long ago."""
-        lock = self.world.path / ".git" / (QUEUE + ".lock")
-        lock.touch()
-        os.utime(lock, (0, 0))
-
-    def unlock_branch(self) -> None:
-        """Remove it, as the message says."""
-        (self.world.path / ".git" / (QUEUE + ".lock")).unlink()
-
-    # --- looking -------------------------------------------------------------------------------
-
-    def command(self, *words: str, faults: list[dict[str, str]] | None = None) -> Answer:
-        """Run the command itself, as a person would."""
-        done = subprocess.run(
-            [sys.executable, "-m", "callboard", "--repo", str(self.world.path), *words],
-            env={
-                **os.environ,
-                **self.environment(),
-                **({} if faults is None else {"FAULT": fault_text(faults)}),
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        return Answer(done.returncode, done.stdout, done.stderr)
-
-    def ledger(self, seen: Seen) -> None:
-        """Write down how the board has the dispatch, its Claim and its Work."""
-        seen.supervisors = len(self.world.supervisors())
-        seen.executions = len(self.world.journal)
-        if not self.branch_exists():
-            seen.state = "absent"
-            return
-        projection = self.world.history().projection
-        for dispatch in projection.dispatches.values():
-            seen.state = "released" if dispatch.released else dispatch.state
-        for claim in projection.claims.values():
-            seen.claim = claim.state
-        (work,) = projection.works.values()
-        seen.barrier = work.barrier
-
-    def words(self, seen: Seen) -> None:
-        """Write down what `status` and then `reconcile` say, and what they say to type next."""
-        status = self.command("status", "--json")
-        hints = []
-        if status.error:
-            seen.status = ("refused", status.error["code"])
-            hints.append(status.error["hint"])
-        else:
-            for column, works in _columns(status.document).items():
-                seen.status = (column, works[0]["reason"])
-                hints += [works[0]["next"]] if "next" in works[0] else []
-        found = self.command("reconcile", "--json")
-        if found.error:
-            seen.reconcile = ("refused", found.error["code"])
-            hints.append(found.error["hint"])
-        else:
-            seen.reconcile = tuple(
-                word for one in found.document["found"] for word in (one["found"], one["needs"])
-            )
-            hints += [step for one in found.document["found"] for step in one.get("next", ())]
-        seen.hints = tuple(dict.fromkeys(hints))
-
-
-def _columns(document: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    return {
-        name: column["works"] for name, column in document["columns"].items() if column["works"]
-    }
-
-
-@contextmanager
-def stage(root: Path, step: str, *, disk: bool = False) -> Iterator[Stage]:
-    """A stage in `root`; nothing of it runs on, or stays mounted, afterwards."""
-    if not disk:
-        yield from _staged(root, step, None)
-        return
-    with small_disk(root) as mounted:
-        yield from _staged(root, step, mounted)
-
-
-def _staged(root: Path, step: str, disk: Path | None) -> Iterator[Stage]:
-    world = make_world(root)
-    try:
-        made = Stage(world, STEP[step], disk)
-        made.submit()
-        yield made
-    finally:
-        if disk is not None:
-            made.make_room()
-        world.end()
+SAMPLE = {
+    "dispatcher": "start take",
+    "supervisor": "read_back",
+    "worker": "execute",
+    "reconciler": "publish_outputs",
+    "publisher": "grant",
+    "publisher_refused": "release",
+    "disk_full": "finish",
+    "read_only": "prepare_outputs",
+    "clock_back": "end",
+    "registry_gone": "spawn",
+    "branch_deleted": "bind remove_clone",
+    "second": "prepare",
+}
+"""What the ordinary suite looks at: each fault and each step at least once."""

@@ -36,6 +36,12 @@ OUT_OF_REACH = frozenset(
     }
 )  # fmt: skip
 """Findings about groups that no further pass of this process will change by itself."""
+_CONCERNS_ALL = UNPUBLISHED | {
+    "launch_failed", "ref_locked", "registry_invalid", "registry_newer", "registry_unusable",
+    "repository_unwritable", "storage_failed",
+}  # fmt: skip
+"""Refusals that are about this machine or the board as a whole: the next item would meet them too,
+and a person has to hear of them with what they say to do."""
 
 
 @dataclass(slots=True)
@@ -106,7 +112,7 @@ class Reconciler:
         try:
             return step()
         except CallboardError as error:
-            if error.code in UNPUBLISHED or error.code == "launch_failed":
+            if error.code in _CONCERNS_ALL:
                 raise
             return error.code
 

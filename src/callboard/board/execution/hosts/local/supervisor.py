@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -335,7 +336,17 @@ class Supervisor:
             self._note(f"the report could not be written: {error.strerror}")
 
     def _note(self, text: str) -> None:
-        self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
+        """A remark for people, in the log where it cannot be kept: a run ends well without it."""
+        try:
+            self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
+        except CallboardError as error:
+            _say(f"{text} ({error.code}: this remark is not on record)")
+
+
+def _say(text: str) -> None:
+    """Leave a line in the supervisor's log, if that can be written; on a full disk it cannot."""
+    with suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="backslashreplace"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
