@@ -129,7 +129,8 @@ ROWS = (
     Row("reconciler", "end release", OVER, "0 0 1", "", "", (), 1, 1),
     # An append whose answer is lost is found again by its request id, and made once.
     Row("publisher", "grant start bind finish read_back release", OVER, "0 0 1", "", "", (), 1, 1),
-    # Nothing can be written to the board: it stays as it is, and says what is in the way.
+    # Nothing can be written to the board: it stays as it is, and says what is in the way. A worker
+    # that has done its work is waited for with what it did, until that can be recorded.
     Row("publisher_refused", "grant", UNGRANTED, "0 0 0", "ref_locked", "", (), 1, 1),
     Row(
         "publisher_refused", "start", GRANTED, "0 0 0", "ref_locked",
@@ -140,8 +141,8 @@ ROWS = (
         "refused ref_locked", (UNLOCK,), 2, 1,
     ),
     Row(
-        "publisher_refused", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "ref_locked",
-        "refused ref_locked", (RECONCILE, UNLOCK), 2, 2,
+        "publisher_refused", "execute prepare_outputs finish", BOUND, "1 0 1", "ref_locked",
+        "running time", (), 1, 1,
     ),
     Row(
         "publisher_refused", "publish_outputs read_back", COMPLETED, "0 0 1", "ref_locked",
@@ -166,10 +167,9 @@ ROWS = (
         "disk_full", "spawn take bind", STARTED, "0 0 0", "",
         "refused registry_unusable", (LOOK_AT_DISK,), 2, 1,
     ),
-    Row(
-        "disk_full", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "",
-        "refused registry_unusable", (RECONCILE, LOOK_AT_DISK), 2, 2,
-    ),
+    # What a worker delivers cannot be stored, which fails its attempt; what is stored waits.
+    Row("disk_full", "execute prepare_outputs", BOUND, "1 0 1", "", "running time", (), 2, 2),
+    Row("disk_full", "finish", BOUND, "1 0 1", "", "running time", (), 1, 1),
     Row(
         "disk_full", "publish_outputs read_back", COMPLETED, "0 0 1", "",
         "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
@@ -193,8 +193,12 @@ ROWS = (
         "refused repository_unwritable", (GIVE_ACCESS,), 2, 1,
     ),
     Row(
-        "read_only", "execute prepare_outputs finish", UNWATCHED, "0 0 1", "repository_unwritable",
-        "refused repository_unwritable", (RECONCILE, GIVE_ACCESS), 2, 2,
+        "read_only", "execute prepare_outputs", BOUND, "1 0 1", "repository_unwritable",
+        "running time", (), 2, 2,
+    ),
+    Row(
+        "read_only", "finish", BOUND, "1 0 1", "repository_unwritable",
+        "running time", (), 1, 1,
     ),
     Row(
         "read_only", "publish_outputs read_back", COMPLETED, "0 0 1", "repository_unwritable",
@@ -228,8 +232,8 @@ ROWS = (
         "refused ledger_invalid", (SET_BACK,), 2, 1,
     ),
     Row(
-        "branch_deleted", "execute prepare_outputs finish", GONE, "0 0 1", "ledger_invalid",
-        "refused ledger_invalid", (SET_BACK,), 2, 2,
+        "branch_deleted", "execute prepare_outputs finish", GONE, "1 0 1", "ledger_invalid",
+        "refused ledger_invalid", (SET_BACK,), 1, 1,
     ),
     Row(
         "branch_deleted", "publish_outputs read_back end release", GONE, "0 0 1", "ledger_invalid",

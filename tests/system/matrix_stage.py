@@ -146,6 +146,11 @@ class Stage:
         return self.world.file("go")
 
     @property
+    def waiting(self) -> Path:
+        """A file that is there once a supervisor waits for the board to be writable again."""
+        return self.world.file("waiting")
+
+    @property
     def clock(self) -> Path:
         """A file that turns every clock of this world back."""
         return self.world.file("clock-back")
@@ -182,7 +187,10 @@ class Stage:
 
     def begin(self, *more: dict[str, str], verb: str = "dispatch") -> None:
         """Start a dispatcher, and wait until the step is reached."""
-        self.start(self.hold() + list(more), verb)
+        waits = self.fault(
+            "supervisor", EXECUTION + "outlast:_pause", "hold", mark=str(self.waiting)
+        )
+        self.start([*self.hold(), waits, *more], verb)
         self.world.wait_for(self.mark)
 
     def start(self, faults: list[dict[str, str]], verb: str = "dispatch") -> None:
@@ -192,11 +200,12 @@ class Stage:
         )
 
     def release(self) -> str:
-        """Let the step go on, and wait for all processes to end; the codes that were said."""
+        """Let the step go on, and wait until all processes have ended or wait for the fault to end;
+        the codes that were said."""
         self.go.touch()
         assert self.process is not None
         _output, complaint = self.process.communicate(timeout=90)
-        until(lambda: not self.world.supervisors(), timeout_s=60)
+        until(lambda: self.waiting.exists() or not self.world.supervisors(), timeout_s=60)
         return self._codes(complaint.decode())
 
     def _codes(self, complaint: str) -> str:

@@ -20,6 +20,7 @@ from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol.policy import Reconciliation
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
+from callboard.board.storage.refusals import UNWRITABLE
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
@@ -36,10 +37,11 @@ OUT_OF_REACH = frozenset(
     }
 )  # fmt: skip
 """Findings about groups that no further pass of this process will change by itself."""
-_CONCERNS_ALL = UNPUBLISHED | {
-    "launch_failed", "ref_locked", "registry_invalid", "registry_newer", "registry_unusable",
-    "repository_unwritable", "storage_failed",
-}  # fmt: skip
+_CONCERNS_ALL = (
+    UNPUBLISHED
+    | UNWRITABLE
+    | {"launch_failed", "registry_invalid", "registry_newer", "registry_unusable"}
+)
 """Refusals that are about this machine or the board as a whole: the next item would meet them too,
 and a person has to hear of them with what they say to do."""
 

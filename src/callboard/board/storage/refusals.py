@@ -14,6 +14,10 @@ from pathlib import Path
 
 from callboard.errors import CallboardError
 
+UNWRITABLE = frozenset({"ref_locked", "repository_unwritable", "storage_failed"})
+"""Codes of a machine that does not let the repository be written: what was to be written was not
+judged, and a person has to put something right."""
+
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 

@@ -146,6 +146,7 @@ class Supervisor:
             terms,
             # Whoever reads of a Claim's end on the board finds the reason in the folder.
             keep=partial(self._write_report, ending),
+            on_wait=lambda error: self._note(f"{error}; the run's end waits for that", True),
         )
         telemetry.tell(result=ending.conclusion)
         with telemetry.span("work-queue.run.wrap-up", dispatch_id=self._dispatch_id):
@@ -335,8 +336,13 @@ class Supervisor:
             # It is for people only; the board and the registry have what counts.
             self._note(f"the report could not be written: {error.strerror}")
 
-    def _note(self, text: str) -> None:
-        """A remark for people, in the log where it cannot be kept: a run ends well without it."""
+    def _note(self, text: str, aloud: bool = False) -> None:
+        """A remark for people, in the log where it cannot be kept: a run ends well without it.
+
+        `aloud`: in the log in any case.
+        """
+        if aloud:
+            _say(text)
         try:
             self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
         except CallboardError as error:
