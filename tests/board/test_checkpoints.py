@@ -73,8 +73,9 @@ def test_reading_is_the_same_before_and_after(board: Board, folder: Path, folder
         (claim,) = projection.claims.values()
         requests = [one for one in projection.requests.values() if one.kind != "checkpoint"]
         work = projection.works[claim.claim.work_id]
+        moved = {"tip": None, "observed_tip": None}
         return {
-            "receipts": [{**receipts.receipt(view, one), "tip": None} for one in requests],
+            "receipts": [{**receipts.receipt(view, one), **moved} for one in requests],
             "log": [one["commit_id"] for one in lines.log(view, limit=100)["commits"]][:5],
             "traces": tracing.trace_work(view, work)["commits"],
             "claim": tracing.trace_claim(view, claim)["commits"],

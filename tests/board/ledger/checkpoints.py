@@ -144,8 +144,9 @@ def compare_what_is_kept(restored: Projection, prior: Projection) -> None:
     for key, group in restored.dispatches.items():
         known = prior.dispatches[key]
         undated: dict[str, object] = {"started_at": None, "released_at": None, "conclusion": None}
+        undated["noted_id"] = None
         assert structs.replace(group, **undated) == structs.replace(known, **undated)
-        for name in ("started_at", "released_at"):
+        for name in ("started_at", "released_at", "noted_id"):
             assert getattr(group, name) in (None, getattr(known, name))
     for key, work in restored.works.items():
         forgotten: dict[str, object] = {"failure_reason": None, "failure_commit_id": None}

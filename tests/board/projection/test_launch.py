@@ -188,7 +188,8 @@ def test_the_same_binding_again_changes_nothing_but_the_count() -> None:
     before = board.group("a")
     step(board, "bound")
     after = board.group("a")
-    assert structs.replace(after, lifecycle_writes=2) == before
+    assert after.noted_id == board.projection.tip != before.noted_id
+    assert structs.replace(after, lifecycle_writes=2, noted_id=before.noted_id) == before
     assert after.lifecycle_writes == 3
 
 

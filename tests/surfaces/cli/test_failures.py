@@ -131,6 +131,24 @@ def test_a_wait_for_a_retry_is_announced_once(person: Person) -> None:
     assert "attempt 2 failed" in text
 
 
+def test_what_a_run_left_running_is_named(person: Person) -> None:
+    path = person.folder / "left"
+    line = f"setsid sleep 600 & echo $! > '{path}'"
+    text = f'command = {EXEC}, "sh", "-c", {json.dumps(line)}]\n'
+    (person.folder / ".callboard" / "workers" / "default.toml").write_text(text)
+    person.configure("")
+    person.submit('{"graph":"g","nodes":[{"key":"a","payload":{}}]}')
+    person.done("run", "--until-idle")
+    left = psutil.Process(int(path.read_text()))
+    try:
+        (claim,) = person.ask("show", "a")["claims"]
+        assert [one["pid"] for one in claim["survivors"]] == [left.pid]
+        said = person.done("show", "a").stdout
+        assert f"still running when it had ended: process {left.pid}, sleep 600\n" in said
+    finally:
+        left.kill()
+
+
 def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_place(
     person: Person,
 ) -> None:

@@ -46,6 +46,9 @@ from callboard.surfaces.cli.words import (
 MAX_ROWS = 20
 
 
+_MAX_SURVIVORS = 5
+
+
 @click.command()
 @click.argument("node")
 @board_options
@@ -134,6 +137,11 @@ def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
     yield f"          claim {claim['claim_id']}"
     if "run_folder" in claim:
         yield f"          logs in {claim['run_folder']}"
+    survivors = claim.get("survivors", [])
+    for one in survivors[:_MAX_SURVIVORS]:
+        yield f"          still running when it had ended: process {one['pid']}, {one['command']}"
+    if len(survivors) > _MAX_SURVIVORS:
+        yield faint(f"          and {len(survivors) - _MAX_SURVIVORS} more processes (--json)")
 
 
 @click.command()
@@ -342,17 +350,16 @@ def _trace_text(document: dict[str, Any]) -> Iterator[Block]:
     work_id = document["subject"].get("work_id")
     if work_id is not None:
         yield Hint(f"callboard show {short(work_id)}", "its attempts and logs: ")
-    yield faint(_telemetry_text(document["commits"]))
+    yield from _telemetry_text(document["commits"])
     yield faint(stamp_text(document))
 
 
-def _telemetry_text(commits: list[dict[str, Any]]) -> str:
+def _telemetry_text(commits: list[dict[str, Any]]) -> Iterator[Block]:
     """Where else to look, if anybody recorded it."""
     ids = list(dict.fromkeys(one["trace_id"] for one in commits if "trace_id" in one))
-    if not ids:
-        return "trace: absent"
-    more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-    return f"trace: recorded as {ids[0]}{more}"
+    if ids:
+        more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+        yield faint(f"spans recorded as trace {ids[0]}{more}")
 
 
 def _operation_facts(operation: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ def add_to_work(host: Witness, projection: Projection, document: dict[str, Any])
 
 
 def add_to_attempt(host: Witness, projection: Projection, claim: dict[str, Any]) -> None:
-    """Add to an attempt what this machine knows: its end, its folder, its report."""
+    """Add to an attempt what this machine knows: its end, folder, report, survivors."""
     if claim["state"] == "open":
         _add_end(host, claim, projection.dispatches[claim["dispatch_id"]])
     if "run_id" not in claim:
@@ -39,6 +39,9 @@ def add_to_attempt(host: Witness, projection: Projection, claim: dict[str, Any])
     ending = host.ending(claim["run_id"], claim["claim_id"])
     if ending is not None:
         claim["ending"] = ending
+    survivors = host.survivors(claim["run_id"])
+    if survivors:
+        claim["survivors"] = survivors
 
 
 def add_to_receipt(host: Witness, projection: Projection, document: dict[str, Any]) -> None:

@@ -52,6 +52,17 @@ class Witness:
         report = read_report(RunFolder.of(self._site.folders.state, run_id))
         return None if report is None else claim_ending(report, claim_id)
 
+    def survivors(self, run_id: str) -> list[dict[str, object]]:
+        """`{pid, started, command}` of what was still running when a run had ended, and is nobody's
+        any more; read from the registry."""
+        if not self._has_registry():
+            return []
+        try:
+            row = self._site.registry.by_run(run_id)
+        except CallboardError:
+            return []
+        return [] if row is None else [dict(one) for one in row.survivors]
+
     def run_end(self, dispatch: DispatchState) -> RunEnd | None:
         """How the bound run of an open launch ended, as its host knows it and the board does not
         yet. None where it goes on, where it is settled, and where nobody here can know."""
