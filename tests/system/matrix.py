@@ -142,7 +142,7 @@ ROWS = (
     ),
     Row(
         "publisher_refused", "execute prepare_outputs finish", BOUND, "1 0 1", "ref_locked",
-        "running time", (), 1, 1,
+        "running time", ("ref_locked: ",), 1, 1,
     ),
     Row(
         "publisher_refused", "publish_outputs read_back", COMPLETED, "0 0 1", "ref_locked",
@@ -194,11 +194,11 @@ ROWS = (
     ),
     Row(
         "read_only", "execute prepare_outputs", BOUND, "1 0 1", "repository_unwritable",
-        "running time", (), 2, 2,
+        "running time", ("repository_unwritable: ",), 2, 2,
     ),
     Row(
         "read_only", "finish", BOUND, "1 0 1", "repository_unwritable",
-        "running time", (), 1, 1,
+        "running time", ("repository_unwritable: ",), 1, 1,
     ),
     Row(
         "read_only", "publish_outputs read_back", COMPLETED, "0 0 1", "repository_unwritable",

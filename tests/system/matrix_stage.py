@@ -90,7 +90,7 @@ class Seen:
     `living`: supervisors and workers that run, and how often a worker was executed up to now.
     `said`: the codes with which processes of the dispatch ended. `status`: column, reason and stage
     of the node, or `refused` and the code; `explained` is its stage there. `found`: what
-    `reconcile` found, and whose turn it is. `hints`: all that a person is told to do.
+    `reconcile` found, and whose turn it is. `hints`: all that a person is told to do or to know.
     """
 
     board: str = ""
@@ -362,6 +362,7 @@ class Stage:
             ((column, work),) = ((name, one) for name in columns for one in columns[name]["works"])
             seen.status = f"{column} {work['reason']} {work['stage']}"
             hints += [work["next"]] if "next" in work else []
+            hints += [work["remark"]] if "remark" in work else []
         explained = self.command("explain", "task", "--json")
         seen.explained = explained.error.get("code") or explained.document["stage"]
         found = self.command("reconcile", "--json")

@@ -53,6 +53,9 @@ def add_to_receipt(host: Witness, projection: Projection, document: dict[str, An
 def _add_end(host: Witness, document: dict[str, Any], dispatch: DispatchState) -> None:
     if document["stage"] != "bound":
         return
+    remark = host.remark(dispatch)
+    if remark is not None:
+        document["remark"] = remark
     end = host.run_end(dispatch)
     if end is None:
         return
