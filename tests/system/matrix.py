@@ -56,10 +56,12 @@ AGAIN = Standing(
 )
 GONE = Standing("absent", 0, ("refused ledger_invalid",))
 
+NO_ROOM = "storage_failed|registry_unusable"
+"""Either code; among what was `said` also neither."""
+
 RECONCILE = "callboard reconcile"
 UNLOCK = "if no Git process is running, delete"
-MAKE_ROOM = "free space or repair the disk"
-LOOK_AT_DISK = "check the folder, its file system and the free space"
+MAKE_ROOM = "free space or repair the disk|check the folder, its file system and the free space"
 GIVE_ACCESS = "give this user access to the repository"
 SET_BACK = "set it back: git branch work-queue"
 
@@ -70,8 +72,8 @@ class Row:
 
     `living`: supervisors and workers that run, and workers executed so far. `said`: the codes with
     which the dispatch's processes ended. `found`: what `reconcile` finds, and whose turn it is.
-    `hints`: how each instruction to the reader begins. `attempts` and `executions`: what the node
-    needed in the end, after those were followed and `run` was called.
+    `hints`: how each instruction to the reader begins; `|` stands between alternatives. `attempts`
+    and `executions`: what the node needed in the end, after those were followed and `run` called.
     """
 
     fault: str
@@ -153,36 +155,26 @@ ROWS = (
         "refused ref_locked", (UNLOCK,), 1, 1,
     ),
     Row("publisher_refused", "remove_clone", OVER, "0 0 1", "", "", (), 1, 1),
-    # The supervisor's log lies on the full disk, too, so it says nothing there.
-    Row("disk_full", "grant", UNGRANTED, "0 0 0", "storage_failed", "", (), 1, 1),
+    # Whether repository or registry meets the full disk first is all the same, and so is whether
+    # the supervisor's log, which lies there too, could take the last words.
+    Row("disk_full", "grant", UNGRANTED, "0 0 0", NO_ROOM, "", (), 1, 1),
+    Row("disk_full", "start", GRANTED, "0 0 0", NO_ROOM, f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1),
     Row(
-        "disk_full", "start", GRANTED, "0 0 0", "storage_failed",
-        "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
-    ),
-    Row(
-        "disk_full", "prepare", STARTED, "0 0 0", "storage_failed",
-        "refused registry_unusable", (LOOK_AT_DISK,), 2, 1,
-    ),
-    Row(
-        "disk_full", "spawn take bind", STARTED, "0 0 0", "",
-        "refused registry_unusable", (LOOK_AT_DISK,), 2, 1,
+        "disk_full", "prepare spawn take bind", STARTED, "0 0 0", NO_ROOM,
+        f"refused {NO_ROOM}", (MAKE_ROOM,), 2, 1,
     ),
     # What a worker delivers cannot be stored, which fails its attempt; what is stored waits.
-    Row("disk_full", "execute prepare_outputs", BOUND, "1 0 1", "", "running time", (), 2, 2),
-    Row("disk_full", "finish", BOUND, "1 0 1", "", "running time", (), 1, 1),
+    Row("disk_full", "execute prepare_outputs", BOUND, "1 0 1", NO_ROOM, "running time", (), 2, 2),
+    Row("disk_full", "finish", BOUND, "1 0 1", NO_ROOM, "running time", (), 1, 1),
     Row(
-        "disk_full", "publish_outputs read_back", COMPLETED, "0 0 1", "",
-        "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
+        "disk_full", "publish_outputs read_back", COMPLETED, "0 0 1", NO_ROOM,
+        f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1,
     ),
     Row(
-        "disk_full", "end", VERIFIED, "0 0 1", "",
-        "refused registry_unusable", (LOOK_AT_DISK,), 1, 1,
+        "disk_full", "end release", VERIFIED, "0 0 1", NO_ROOM,
+        f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1,
     ),
-    Row(
-        "disk_full", "release", VERIFIED, "0 0 1", "",
-        "refused storage_failed", (MAKE_ROOM,), 1, 1,
-    ),
-    Row("disk_full", "remove_clone", OVER, "0 0 1", "", "", (), 1, 1),
+    Row("disk_full", "remove_clone", OVER, "0 0 1", NO_ROOM, "", (), 1, 1),
     Row("read_only", "grant", UNGRANTED, "0 0 0", "repository_unwritable", "", (), 1, 1),
     Row(
         "read_only", "start", GRANTED, "0 0 0", "repository_unwritable",

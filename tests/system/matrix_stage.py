@@ -59,7 +59,7 @@ STEPS = (
     Step("bind", "supervisor", APPEND, "Request: bind_"),
     Step(
         "execute", "supervisor",
-        whole=EXECUTION + "hosts.local.supervisor:Supervisor._execute",
+        whole=EXECUTION + "hosts.local.processes:HeldProcess.run",
     ),
     Step(
         "prepare_outputs", "supervisor", "callboard.board.outputs.effects:prepare_claim",

@@ -381,7 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             supervisor.run()
         except CallboardError as error:
-            sys.stderr.write(f"{error}\n")
+            _say(str(error))
             return 1
         finally:
             telemetry.end()
