@@ -131,16 +131,16 @@ ROWS = (
     Row("reconciler", "end release", OVER, "0 0 1", "", "", (), 1, 1),
     # An append whose answer is lost is found again by its request id, and made once.
     Row("publisher", "grant start bind finish read_back release", OVER, "0 0 1", "", "", (), 1, 1),
-    # Nothing can be written to the board: it stays as it is, and says what is in the way. A worker
-    # that has done its work is waited for with what it did, until that can be recorded.
+    # Nothing can be written to the board: it stays as it is, and says what is in the way. A run
+    # that is not bound yet waits with its binding, one whose worker has done its work with that.
     Row("publisher_refused", "grant", UNGRANTED, "0 0 0", "ref_locked", "", (), 1, 1),
     Row(
         "publisher_refused", "start", GRANTED, "0 0 0", "ref_locked",
         "refused ref_locked", (UNLOCK,), 1, 1,
     ),
     Row(
-        "publisher_refused", "prepare spawn take bind", STARTED, "0 0 0", "",
-        "refused ref_locked", (UNLOCK,), 2, 1,
+        "publisher_refused", "prepare spawn take bind", STARTED, "1 0 0", "ref_locked",
+        "refused ref_locked", (UNLOCK,), 1, 1,
     ),
     Row(
         "publisher_refused", "execute prepare_outputs finish", BOUND, "1 0 1", "ref_locked",
@@ -160,8 +160,11 @@ ROWS = (
     Row("disk_full", "grant", UNGRANTED, "0 0 0", NO_ROOM, "", (), 1, 1),
     Row("disk_full", "start", GRANTED, "0 0 0", NO_ROOM, f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1),
     Row(
-        "disk_full", "prepare spawn take bind", STARTED, "0 0 0", NO_ROOM,
+        "disk_full", "prepare spawn take", STARTED, "0 0 0", NO_ROOM,
         f"refused {NO_ROOM}", (MAKE_ROOM,), 2, 1,
+    ),
+    Row(
+        "disk_full", "bind", STARTED, "1 0 0", NO_ROOM, f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1,
     ),
     # What a worker delivers cannot be stored, which fails its attempt; what is stored waits.
     Row("disk_full", "execute prepare_outputs", BOUND, "1 0 1", NO_ROOM, "running time", (), 2, 2),
@@ -181,8 +184,8 @@ ROWS = (
         "refused repository_unwritable", (GIVE_ACCESS,), 1, 1,
     ),
     Row(
-        "read_only", "prepare spawn take bind", STARTED, "0 0 0", "",
-        "refused repository_unwritable", (GIVE_ACCESS,), 2, 1,
+        "read_only", "prepare spawn take bind", STARTED, "1 0 0", "repository_unwritable",
+        "refused repository_unwritable", (GIVE_ACCESS,), 1, 1,
     ),
     Row(
         "read_only", "execute prepare_outputs", BOUND, "1 0 1", "repository_unwritable",
@@ -220,8 +223,8 @@ ROWS = (
         "refused ledger_invalid", (SET_BACK,), 1, 1,
     ),
     Row(
-        "branch_deleted", "prepare spawn take bind", GONE, "0 0 0", "ledger_invalid",
-        "refused ledger_invalid", (SET_BACK,), 2, 1,
+        "branch_deleted", "prepare spawn take bind", GONE, "1 0 0", "ledger_invalid",
+        "refused ledger_invalid", (SET_BACK,), 1, 1,
     ),
     Row(
         "branch_deleted", "execute prepare_outputs finish", GONE, "1 0 1", "ledger_invalid",
@@ -278,16 +281,16 @@ EXCLUDED = (
 )  # fmt: skip
 
 SAMPLE = {
-    "dispatcher": "start take",
+    "dispatcher": "spawn take",
     "supervisor": "read_back",
     "worker": "execute",
     "reconciler": "publish_outputs",
     "publisher": "grant",
-    "publisher_refused": "release",
+    "publisher_refused": "start",
     "disk_full": "finish",
     "read_only": "prepare_outputs",
     "clock_back": "end",
-    "registry_gone": "spawn",
+    "registry_gone": "release",
     "branch_deleted": "bind remove_clone",
     "second": "prepare",
 }

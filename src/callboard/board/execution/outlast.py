@@ -1,7 +1,8 @@
 """Outlasting what keeps a board from being written: a full disk, a lock, a branch that is gone.
 
-For the end of a run, whose outcome would be lost otherwise. It repeats one act until it is judged
-or patience ends; it never decides what to do instead, and never repeats what was judged.
+For the binding of a run, and for its end, whose outcome would be lost otherwise. It repeats one
+act until it is judged or patience ends; it never decides what to do instead, and never repeats what
+was judged.
 """
 
 from __future__ import annotations

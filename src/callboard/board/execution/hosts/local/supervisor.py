@@ -29,6 +29,7 @@ from callboard.board.execution.hosts.local.environment import run_environment
 from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
 from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp
@@ -146,7 +147,7 @@ class Supervisor:
             terms,
             # Whoever reads of a Claim's end on the board finds the reason in the folder.
             keep=partial(self._write_report, ending),
-            on_wait=lambda error: self._note(f"{error}; the run's end waits for that", True),
+            on_wait=self._tell_of_waiting,
         )
         telemetry.tell(result=ending.conclusion)
         with telemetry.span("work-queue.run.wrap-up", dispatch_id=self._dispatch_id):
@@ -169,9 +170,10 @@ class Supervisor:
     def _bind(self) -> DispatchState | None:
         """Make the binding durable; None where the board refuses it."""
         try:
-            return activate(self._site, self._dispatch_id, self._run_id)
+            bind = partial(activate, self._site, self._dispatch_id, self._run_id)
+            return outlast(bind, self._tell_of_waiting)
         except CallboardError as error:
-            if error.code in UNPUBLISHED:
+            if error.code in UNPUBLISHED | PASSING:
                 raise
             self._note(f"the board refused the binding: {error}")
             return None
@@ -336,13 +338,12 @@ class Supervisor:
             # It is for people only; the board and the registry have what counts.
             self._note(f"the report could not be written: {error.strerror}")
 
-    def _note(self, text: str, aloud: bool = False) -> None:
-        """A remark for people, in the log where it cannot be kept: a run ends well without it.
+    def _tell_of_waiting(self, error: CallboardError) -> None:
+        _say(text := f"{error}; this run waits until that is put right")
+        self._note(text)
 
-        `aloud`: in the log in any case.
-        """
-        if aloud:
-            _say(text)
+    def _note(self, text: str) -> None:
+        """A remark for people, in the log where it cannot be kept: a run ends well without it."""
         try:
             self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
         except CallboardError as error:
