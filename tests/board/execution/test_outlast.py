@@ -11,7 +11,7 @@ from callboard.errors import CallboardError
 
 
 def _failing(*codes: str) -> tuple[Callable[[], str], list[str]]:
-    """An act that is refused with each of `codes` in turn and then answers; what is left of them."""
+    """An act that is refused with each of `codes` in turn, then answers; and what is left."""
     left = list(codes)
 
     def act() -> str:
