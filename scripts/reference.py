@@ -199,6 +199,7 @@ MEANINGS = {
     "request_duplicate": "a request is committed twice",
     "request_id_invalid": "a request id is not a plain name",
     "request_unknown": "there is no such request",
+    "rerun_without_authority": "a run that was begun anew may act for nobody",
     "resource_limit": "something is larger, longer or deeper than is read",
     "resource_unverified": "nobody here can verify an issue or pull request",
     "result_limit": "a Result is larger than the policy allows",

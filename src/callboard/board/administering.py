@@ -1,35 +1,33 @@
 """The part of the façade by which a person changes what a board does, not what is posted to it.
 
-Ending Work, pausing, priorities, deployments, credentials and the policy. It asks; the board
-decides, and every answer is read from the record that stands.
+Ending Work, pausing, priorities, deployments, credentials, checkpoints and the policy. It asks; the
+board decides, and every answer is read from the record that stands.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection, Mapping
 from itertools import count
-from typing import TYPE_CHECKING
 
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.checkout import POST, next_step
+from callboard.board.execution.following import Follower
 from callboard.board.execution.site import Site
 from callboard.board.execution.whereabouts import refuse_elsewhere
 from callboard.board.ledger.history import History
+from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import PolicyDocument
 from callboard.board.protocol.validate import refuse
-from callboard.board.publishing import administration, deployment
+from callboard.board.publishing import administration, compaction, deployment
 from callboard.board.publishing.intents import Nothing, Operations
 from callboard.board.publishing.names import name_faults
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import Accepted
 from callboard.board.publishing.request_ids import check_reason, checked_request_id
 from callboard.board.reading.pauses import CONTROLS, Pause
+from callboard.board.reading.view import Document, View
 from callboard.board.storage.revisions import commit_named
 from callboard.errors import CallboardError
-
-if TYPE_CHECKING:
-    from callboard.board.execution.drain import Drained
 
 MIN_ABBREVIATION = 7
 """The fewest digits of a commit id that may stand for one of the workers' revisions."""
@@ -41,6 +39,7 @@ class Administration:
     def __init__(self, site: Site, environment: Mapping[str, str] | None = None) -> None:
         self.site = site
         self._environment = environment
+        self._follower = Follower(site)
 
     def history(self) -> History:
         """The validated history at the present tip. Where there is none yet, the repository's
@@ -50,6 +49,12 @@ class Administration:
             refuse_elsewhere(self.site.repository, self.site.branch, self._environment)
             self._environment = None
         return history
+
+    def view(self) -> View:
+        """The present tip at the present time, for the read models in `board.reading`."""
+        history = self.history()
+        at_ms = self.site.publisher.decision_time(history.projection)
+        return View(history, at_ms, "snapshot" if self.site.is_offline else "live")
 
     def propose_policy(self) -> PolicyDocument:
         """The policy that HEAD's settings and recipes would install; see `Proposal.policy`."""
@@ -109,30 +114,23 @@ class Administration:
             administration.control(identity, CONTROLS[what], paused, reason, actor)
         )
 
-    def drain(
-        self,
-        environment: Mapping[str, str],
-        *,
-        reason: str = "drain",
-        admission: bool = False,
-        timeout_s: float | None = None,
-        stop: threading.Event,
-        on_change: Callable[[Drained], None],
-        request_id: str | None = None,
-    ) -> Drained:
-        """Pause grants, or `admission` too, and reconcile until nothing is in flight (§7.18).
+    def plan_checkpoint(self) -> Document:
+        """What a checkpoint of the present tip would write and gain; see `compaction.plan`."""
+        view = self.view().with_history()
+        revision = str(self.site.publisher.revision)
+        found = compaction.plan(
+            view.history, revision, view.at_ms, self.site.actor("administrator")
+        )
+        return {**view.stamp(), "applied": False, **found.document()}
 
-        A pause that stands is kept, and one that this made stays. See `Drain.run`; the pauses
-        are the requests `<request_id>.grants` and `<request_id>.admission`.
+    def checkpoint(self) -> Document:
+        """Replace the ledger by a checkpoint of the tip that is met then.
+
+        Raises `contention`, nothing written, where other writers win every race.
         """
-        from callboard.board.execution.drain import Drain
-
-        identity = self._begin(request_id)
-        asked: tuple[Pause, ...] = ("admission", "grants") if admission else ("grants",)
-        for what in asked:
-            self.set_paused(what, True, reason=reason, request_id=f"{identity}.{what}")
-        drain = Drain(self.site, environment)
-        return drain.run(timeout_s=timeout_s, stop=stop, on_change=on_change)
+        self.site.store.check_writable()
+        found = compaction.compact(self.site.publisher, self.site.actor("administrator"))
+        return {**self.view().stamp(), "applied": True, **found.document()}
 
     def rotate_credentials(
         self, generation: str, *, reason: str, request_id: str | None = None
@@ -247,3 +245,8 @@ class Administration:
         """Where every change begins: whether it may write here, and the id it goes by."""
         self.site.store.check_writable()
         return checked_request_id(request_id)
+
+    def _follow(self, request_id: str, actor: ops.Actor) -> None:
+        """Before something new, and never before a request that stands (§7.10)."""
+        if request_id not in self.history().projection.requests:
+            self._follower.follow(actor)

@@ -17,7 +17,6 @@ import msgspec
 from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
-from callboard.board.execution.following import Follower
 from callboard.board.execution.hosts.local.witness import Witness
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.routes import Routes
@@ -26,9 +25,8 @@ from callboard.board.execution.whereabouts import whereabouts
 from callboard.board.projection.transitions.control import unsettled_names
 from callboard.board.projection.transitions.deployment import route_of
 from callboard.board.protocol import commit as wire
-from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
-from callboard.board.publishing import compaction, deployment
+from callboard.board.publishing import deployment
 from callboard.board.publishing.bootstrap import default_pool
 from callboard.board.publishing.config import BoardSettings, Settings
 from callboard.board.publishing.intents import DispatchNext, Nothing, Submit
@@ -36,14 +34,12 @@ from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.proposal import Proposal
 from callboard.board.publishing.publisher import DEFAULT_PATIENCE_S, Accepted
 from callboard.board.publishing.recipe import Recipe
-from callboard.board.publishing.replacement import Asking, Wish, failed_work
 from callboard.board.publishing.request_ids import new_request_id, numbered
 from callboard.board.publishing.submission import rehearse, split_plan, whole
-from callboard.board.publishing.verifier import Verifier, refuse_faulty
 from callboard.board.reading import receipts
 from callboard.board.reading.differences import differences
 from callboard.board.reading.pauses import Pause
-from callboard.board.reading.view import Document, View, no_history
+from callboard.board.reading.view import Document, no_history
 from callboard.board.recovering import Recovering
 from callboard.board.storage.framing import MAX_LEDGER_BYTES
 from callboard.board.storage.git import LEDGER_FILE
@@ -53,7 +49,6 @@ from callboard.errors import CallboardError
 
 if TYPE_CHECKING:
     from callboard.board.execution.dispatching import DispatchAnswer
-    from callboard.board.execution.replacing import Replaced
     from callboard.board.execution.run_events import RunEvent
     from callboard.board.execution.runner import RunSummary
 
@@ -70,10 +65,6 @@ class Part:
 
 class Board(Recovering):
     """One repository's board. Close it, or use it as a context."""
-
-    def __init__(self, site: Site, environment: Mapping[str, str] | None = None) -> None:
-        super().__init__(site, environment)
-        self._follower = Follower(site)
 
     @classmethod
     def open(
@@ -157,12 +148,6 @@ class Board(Recovering):
         if data is None:
             return self.site.store.read().data
         return data
-
-    def view(self) -> View:
-        """The present tip at the present time, for the read models in `board.reading`."""
-        history = self.history()
-        at_ms = self.site.publisher.decision_time(history.projection)
-        return View(history, at_ms, "snapshot" if self.site.is_offline else "live")
 
     def workers(self) -> list[Document]:
         """`{pool, worker, ref, available, deployed}` of each worker; `deployed` where it is no
@@ -248,32 +233,6 @@ class Board(Recovering):
                 error.hint = self._hint_of_newer_workers(plan) or error.hint
             raise
 
-    def replace(
-        self,
-        environment: Mapping[str, str],
-        wish: Wish,
-        asking: Asking,
-        *,
-        request_id: str | None = None,
-    ) -> Replaced:
-        """Post a node in the place of one whose delivery failed (§7.15); a verifier that is asked
-        for gets the variables of `environment` that its file names. See `Replacer.replace`."""
-        from callboard.board.execution.replacing import Replacer
-
-        identity = self._begin(request_id)
-        head = self._head()
-        projection = self.history().projection
-        if projection.tip is not None and identity not in projection.requests:
-            # What cannot be replaced moves no worker either.
-            failed_work(projection, wish.work_id)
-            self._follow(identity, self.site.actor("producer"))
-        return Replacer(self.site, environment, head).replace(identity, wish, asking)
-
-    def verifiers(self) -> dict[str, Verifier]:
-        """The remediation verifiers that HEAD's commit registers. Raises `verifier_invalid` or
-        `resource_limit` for a faulty file."""
-        return refuse_faulty(self._head().verifiers())
-
     def _hint_of_newer_workers(self, plan: Plan) -> str | None:
         """What to say of a worker that the board does not have and HEAD does."""
         projection = self.history().projection
@@ -349,11 +308,6 @@ class Board(Recovering):
         self._follow(identity, actor)
         return DispatchNext(identity, actor, asked)
 
-    def _follow(self, request_id: str, actor: ops.Actor) -> None:
-        """Before something new, and never before a request that stands (§7.10)."""
-        if request_id not in self.history().projection.requests:
-            self._follower.follow(actor)
-
     def check_workers(self, names: Collection[str]) -> None:
         """Refuse a name that is no worker's: `profile_unknown`. Without a board there are none."""
         if names and self.history().projection.tip is not None:
@@ -403,24 +357,6 @@ class Board(Recovering):
     def _board_settings(self) -> BoardSettings:
         commit = self.site.repository.head_commit()
         return BoardSettings() if commit is None else Proposal(self.site.repository, commit).board
-
-    def plan_checkpoint(self) -> Document:
-        """What a checkpoint of the present tip would write and gain; see `compaction.plan`."""
-        view = self.view().with_history()
-        revision = str(self.site.publisher.revision)
-        found = compaction.plan(
-            view.history, revision, view.at_ms, self.site.actor("administrator")
-        )
-        return {**view.stamp(), "applied": False, **found.document()}
-
-    def checkpoint(self) -> Document:
-        """Replace the ledger by a checkpoint of the tip that is met then.
-
-        Raises `contention`, nothing written, where other writers win every race.
-        """
-        self.site.store.check_writable()
-        found = compaction.compact(self.site.publisher, self.site.actor("administrator"))
-        return {**self.view().stamp(), "applied": True, **found.document()}
 
     def receipt(self, outcome: Accepted | Nothing, *, request_id: str) -> Document:
         """What became of a request, by now (§7.13); `replayed` where it had stood before."""

@@ -15,6 +15,7 @@ from callboard.board.execution.hosts.local.identity import ProcessIdentity, of, 
 from callboard.board.execution.hosts.local.registry import new_run_id
 from callboard.board.execution.workspace import Workspace, create
 from tests.board.execution import repositories
+from tests.board.execution.hosts.field import Ground, ground
 from tests.board.execution.waiting import until
 
 
@@ -64,3 +65,11 @@ def run_id() -> Iterator[str]:
 def workspace(git: Git, source: Path, tmp_path: Path) -> Workspace:
     """A private clone of `source` at its HEAD."""
     return create(git, source / ".git", repositories.head(source), tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def field_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """What the fields of a module stand on."""
+    made = ground(tmp_path_factory.mktemp("ground"))
+    yield made
+    made.repository.close()

@@ -22,11 +22,15 @@ from callboard.board.protocol.operations import Actor
 from callboard.board.protocol.policy import Profile
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
+from callboard.board.publishing.lifecycle import Proof
 from callboard.errors import CallboardError
 
 LaunchStatus = Literal[
-    "launched", "uncertain", "not_sender", "not_reserved", "nothing_open", "run_exists"
+    "launched", "uncertain", "refused", "not_sender", "not_reserved", "nothing_open", "run_exists"
 ]
+
+NOT_LAUNCHED = "not_launched"
+"""Why the Claims of a group ended whose run never began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +67,17 @@ class Dispatcher:
         to its marker was lost. Nobody else could, and nobody else will."""
         if "run_id" not in self.__dict__ or state.sender != self.actor or state.run is not None:
             return False
-        return state.state == "started" and state.assignment.dispatch_id not in self._sent
+        # Others may be in doubt about it already; the sender itself knows better.
+        in_doubt = state.state in ("started", "uncertain", "unresolved")
+        return in_doubt and state.assignment.dispatch_id not in self._sent
 
     def launch(self, dispatch_id: str) -> Launch:
         """Record the start marker and launch the group's one run, if this process may.
 
         Raises `worker_unavailable`, `host_unsupported`, `grants_paused` and what publishing raises;
-        then the group is as it was, and whoever comes next goes on. Raises `launch_failed` where
-        the host could not start a run; then it is ruled out that this one ever will be, or its
-        launch is recorded as uncertain.
+        then the group is as it was, and whoever comes next goes on. Raises `launch_failed` or
+        another refusal of the host's; then the group is freed, if that proves that no run will
+        ever begin, or its launch is recorded as uncertain.
         """
         state = self.site.publisher.refresh().projection.dispatches[dispatch_id]
         members, pool = state.assignment.claims, state.assignment.pool
@@ -106,27 +112,48 @@ class Dispatcher:
                 "nothing_open" if answer.reason == "nothing_open" else "not_reserved"
             )
             return Launch(dispatch_id, status)
+        state = self.site.publisher.known().projection.dispatches[dispatch_id]
         # The marker names this very process, so what it remembers of sending is all there is.
         if answer.request.actor != actor or dispatch_id in self._sent:
             return Launch(dispatch_id, "not_sender")
-        self._sent.add(dispatch_id)
-        return self._send(host, dispatch_id)
+        if state.released or state.run is not None:
+            return Launch(dispatch_id, "not_reserved")
+        return self._send(host, Order.of(state))
 
-    def _send(self, host: Host, dispatch_id: str) -> Launch:
-        """Send the order, once, whatever comes of it."""
-        order = Order.of(self.site.publisher.refresh().projection.dispatches[dispatch_id])
-        answer = host.launch(order)
+    def _send(self, host: Host, order: Order) -> Launch:
+        """Send the order, once, whatever comes of it: nothing may fail between note and call."""
+        dispatch_id = order.dispatch_id
+        self._sent.add(dispatch_id)
+        try:
+            answer = host.launch(order)
+        except CallboardError as error:
+            # The host was not reached, or its answer was lost: nobody can tell which.
+            self._doubt(dispatch_id, error.code)
+            return Launch(dispatch_id, "uncertain")
+        if answer.status == "refused":
+            self._give_up(dispatch_id)
         if answer.status == "uncertain":
             reason = "launch_unanswered" if answer.error is None else answer.error.code
-            actor = self.site.actor("reconciler")
-            self.site.publisher.publish(lifecycle.doubt(dispatch_id, "uncertain", reason, actor))
+            self._doubt(dispatch_id, reason)
         if answer.error is not None:
             raise answer.error
         if answer.status == "uncertain":
             return Launch(dispatch_id, "uncertain", answer.run_id)
         if answer.status == "taken":
             return Launch(dispatch_id, "run_exists")
+        if answer.status == "refused":
+            return Launch(dispatch_id, "refused")
         return Launch(dispatch_id, "launched", answer.run_id)
+
+    def _doubt(self, dispatch_id: str, reason: str) -> None:
+        actor = self.site.actor("reconciler")
+        self.site.publisher.publish(lifecycle.doubt(dispatch_id, "uncertain", reason, actor))
+
+    def _give_up(self, dispatch_id: str) -> None:
+        """Free a group whose launch the host refused: nobody else may hear of that proof."""
+        proof = Proof("nonlaunch", "host_api")
+        actor = self.site.actor("reconciler")
+        self.site.publisher.publish(lifecycle.release(dispatch_id, proof, NOT_LAUNCHED, actor))
 
     @staticmethod
     def reap() -> None:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from callboard import telemetry
-from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher, Launch
 from callboard.board.execution.pulse import POLL_S
+from callboard.board.execution.reach import Reach
 from callboard.board.execution.site import Site
 from callboard.board.projection.state import Projection
 from callboard.board.publishing.intents import DispatchNext, Nothing
@@ -56,14 +56,14 @@ def dispatch(
 def _within_reach(site: Site, intent: DispatchNext) -> DispatchNext:
     """The same without the workers that cannot run here; a request that stands is left as it is.
 
-    Raises `worker_unavailable` where none would be left.
+    Raises `worker_unavailable` or `host_unsupported` where none would be left.
     """
     asked = intent.parameters
     projection = site.publisher.refresh().projection
     if projection.tip is None or intent.request_id in projection.requests:
         return intent
-    carriage = Carriage(site)
-    lacking = carriage.lacking(asked.pool)
+    reach = Reach(site)
+    lacking = reach.lacking(asked.pool)
     names = set(projection.pool_state(asked.pool).routes)
     if isinstance(asked.worker_profiles, list):
         names = names & set(asked.worker_profiles)
@@ -72,7 +72,7 @@ def _within_reach(site: Site, intent: DispatchNext) -> DispatchNext:
         return intent
     within = sorted(names - lacking.keys())
     if not within:
-        raise carriage.unavailable(asked.pool, beyond[0], lacking[beyond[0]])
+        raise reach.refusal(asked.pool, beyond[0])
     return replace(intent, parameters=structs.replace(asked, worker_profiles=within))
 
 

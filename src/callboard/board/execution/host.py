@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol.policy import Profile
+from callboard.board.protocol.scalars import is_github
 from callboard.errors import CallboardError
 
 RunStanding = Literal["queued", "running", "abandoned", "ended", "unknown"]
@@ -49,6 +50,16 @@ class Order:
             run_id if isinstance(run_id, str) else "",
         )
 
+    @property
+    def event(self) -> str:
+        """What its run must have been begun by."""
+        return event_of(self.profile)
+
+
+def event_of(profile: Profile) -> Literal["workflow_dispatch", "host_dispatch"]:
+    """What begins the runs of a profile: its host, and nobody's push or schedule."""
+    return "workflow_dispatch" if is_github(profile.workflow) else "host_dispatch"
+
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
@@ -73,7 +84,8 @@ class RunFacts:
 class Sighting:
     """Every run that bears an order's dispatch id, and what may still come of the launch.
 
-    `why` is a reason code beside an outlook of `unknown`.
+    Reruns are among the runs. `complete` is said of this very moment: a host whose answers may be
+    out of date says `unknown` or `pending`. `why` is a reason code beside an outlook of `unknown`.
     """
 
     runs: tuple[RunFacts, ...]
@@ -85,9 +97,10 @@ class Sighting:
 class LaunchAnswer:
     """What came of sending an order.
 
-    `launched`: the run of that id will begin, or has. `refused`: it is proven that none was begun
-    and none will be; `error` says why. `uncertain`: nobody can tell from here. `taken`: the host
-    has a run for that dispatch already, so that this sender sent nothing.
+    `launched`: the run of that id will begin unless it is ruled out first, or has begun. `refused`:
+    it is proven that none was begun and none will be; `error` says why. `uncertain`: nobody can
+    tell from here. `taken`: the host has a run for that dispatch already, or ruled it out, so that
+    this sender sent nothing.
     """
 
     status: Literal["launched", "refused", "uncertain", "taken"]

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Literal
 
 from callboard import telemetry
-from callboard.board.execution.dispatcher import Dispatcher
+from callboard.board.execution.dispatcher import NOT_LAUNCHED, Dispatcher
 from callboard.board.execution.host import Host, Order, RunFacts, Sighting
 from callboard.board.execution.patience import Patience
 from callboard.board.execution.settle import Settler, run_of
@@ -26,14 +26,18 @@ from callboard.errors import CallboardError
 
 # How long a launch that somebody with other evidence may only just have begun is left alone.
 ELSEWHERE_GRACE_MS = 60_000
-NOT_LAUNCHED = "not_launched"
 BINDING_CONFLICT = "run_binding_conflict"
+NOT_RULED_OUT = "not_ruled_out"
+PENDING = "launch_pending"
 RERUN = "rerun_without_authority"
+NO_LOOK = frozenset({"registry_busy"})
+"""Codes of a host that was too busy to look: that tells nothing of the launch, not even doubt."""
+
 OUT_OF_REACH = frozenset(
     {
         "grants_paused", "host_unsupported", "launch_unresolved", "lifecycle_limit",
         "process_unknown", "run_unknown_here", "supervisor_unknown_here", "waiting_for_slot",
-        "worker_unavailable", BINDING_CONFLICT,
+        "worker_unavailable", BINDING_CONFLICT, RERUN,
     }
 )  # fmt: skip
 """Findings about groups that no further pass of this process will change by itself."""
@@ -134,9 +138,7 @@ class Reconciler:
         try:
             sighting = host.find(order)
         except CallboardError as error:
-            if error.code in UNPUBLISHED:
-                raise
-            return self._unknown(state, error.code)
+            return self._unanswered(state, error)
         return self._unbound(host, order, state, sighting)
 
     def _bounds(self, state: DispatchState) -> Reconciliation:
@@ -158,25 +160,40 @@ class Reconciler:
 
     def _unbound(self, host: Host, order: Order, state: DispatchState, sighting: Sighting) -> str:
         """Bind the one run that was found, or tell what its absence means."""
-        runs = sighting.runs
-        if runs:
-            contradiction = _contradiction(order, sighting)
-            if contradiction is not None:
+        if sighting.runs:
+            run, contradiction = _judge(order, sighting)
+            if run is None:
                 return self._unknown(state, contradiction)
-            return self._bind(host, order, state, runs[0])
+            return self._bind(host, order, state, run)
         if sighting.outlook == "ruled_out":
             return self._nonlaunch(state)
         if sighting.outlook == "complete":
             return self._rule_out(host, order, state)
         if sighting.outlook == "pending":
-            return "launch_pending"
+            return self._pending(state)
         return self._unknown(state, sighting.why or "evidence_unavailable")
 
     def _rule_out(self, host: Host, order: Order, state: DispatchState) -> str:
-        answer = host.rule_out(order)
+        try:
+            answer = host.rule_out(order)
+        except CallboardError as error:
+            return self._unanswered(state, error)
         if answer == "ruled_out":
             return self._nonlaunch(state)
-        return "launch_pending" if answer == "pending" else self._unknown(state, "not_ruled_out")
+        return self._pending(state) if answer == "pending" else self._unknown(state, NOT_RULED_OUT)
+
+    def _unanswered(self, state: DispatchState, error: CallboardError) -> str:
+        """A host that gave no answer: doubt, unless it only had no time for the question."""
+        if error.code in UNPUBLISHED or error.code in NO_LOOK:
+            raise error
+        return self._unknown(state, error.code)
+
+    def _pending(self, state: DispatchState) -> str:
+        """A run that is on its way, unless it has been so for longer than anybody should wait."""
+        waited_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
+        if waited_ms < self._bounds(state).deadline_ms:
+            return PENDING
+        return self._unknown(state, PENDING)
 
     def _nonlaunch(self, state: DispatchState) -> str:
         self._release(state.assignment.dispatch_id, Proof("nonlaunch", "host_api"), NOT_LAUNCHED)
@@ -196,7 +213,7 @@ class Reconciler:
         dispatch_id = state.assignment.dispatch_id
         now_ms, bounds = self._site.clock.now_ms(), self._bounds(state)
         if state.state == "started" and self._is_under_way_elsewhere(state):
-            return "launch_pending"
+            return PENDING
         looks = self._patience.count(dispatch_id, now_ms)
         if state.state == "unresolved":
             self._patience.stop(dispatch_id)
@@ -234,14 +251,23 @@ class Reconciler:
             if host.cancel(order, facts.run_id) != "ended":
                 return "run_abandoned"
             facts = host.inspect(order, facts.run_id)
-        if facts.standing == "ended" and facts.run_attempt == 1:
-            return self._ended(order, facts)
+        if facts.standing == "ended":
+            return self._ended(host, order, facts)
         if facts.standing in ("queued", "running"):
             return "running"
         return facts.why or "run_unknown_here"
 
-    def _ended(self, order: Order, facts: RunFacts) -> str:
-        """Close what is open, and free the place, once."""
+    def _ended(self, host: Host, order: Order, facts: RunFacts) -> str:
+        """Close what is open, and free the place, once: when nothing of the launch is left."""
+        if not _is_ordered(order, facts):
+            return BINDING_CONFLICT
+        sighting = host.find(order)
+        if facts not in sighting.runs:
+            # Older than what the run itself was seen to be: it tells nothing of the others now.
+            return PENDING
+        rest = _rest(sighting, besides=facts.run_id)
+        if rest is not None:
+            return rest
         conclusion = facts.conclusion or "unknown"
         proof = Proof("terminal_run", "host_api", conclusion=conclusion)
         self._release(order.dispatch_id, proof, conclusion)
@@ -252,12 +278,38 @@ class Reconciler:
         self._site.publisher.publish(lifecycle.release(dispatch_id, proof, reason, actor))
 
 
-def _contradiction(order: Order, sighting: Sighting) -> str | None:
-    """Why the runs that were found cannot be bound; None where there is exactly the ordered one."""
-    if len(sighting.runs) > 1 or sighting.outlook == "ruled_out":
+def _is_ordered(order: Order, facts: RunFacts) -> bool:
+    """Whether a run is what was ordered, in all that a host knows of its identity."""
+    profile = order.profile
+    found = (facts.run_attempt, facts.workflow, facts.ref, facts.principal, facts.event)
+    return found == (1, profile.workflow, profile.ref, order.principal, order.event)
+
+
+def _judge(order: Order, sighting: Sighting) -> tuple[RunFacts | None, str]:
+    """The run to bind; None where the runs that were found contradict each other or the order.
+
+    Of several that all have ended without ever being bound, so that none of them can act any more,
+    the first one that was ordered stands for them.
+    """
+    ordered = [one for one in sighting.runs if _is_ordered(order, one)]
+    if sighting.outlook != "ruled_out" and ordered and len(sighting.runs) == 1:
+        return ordered[0], ""
+    if ordered and _rest(sighting) is None:
+        return min(ordered, key=lambda one: one.run_id), ""
+    others = [one for one in sighting.runs if one not in ordered]
+    is_rerun = others and len(ordered) < 2 and all(one.run_attempt != 1 for one in others)
+    return None, RERUN if is_rerun and sighting.outlook != "ruled_out" else BINDING_CONFLICT
+
+
+def _rest(sighting: Sighting, besides: str | None = None) -> str | None:
+    """What of a launch may still live or come beside the ordered run of that id; None where every
+    run of it has ended."""
+    others = (one for one in sighting.runs if (one.run_id, one.run_attempt) != (besides, 1))
+    living = [one for one in others if one.standing != "ended"]
+    if living:
+        return BINDING_CONFLICT if any(one.run_attempt == 1 for one in living) else RERUN
+    if sighting.outlook == "complete":
+        return None
+    if sighting.outlook == "ruled_out":
         return BINDING_CONFLICT
-    facts, profile = sighting.runs[0], order.profile
-    if facts.run_attempt != 1:
-        return RERUN
-    found = (facts.workflow, facts.ref, facts.principal)
-    return None if found == (profile.workflow, profile.ref, order.principal) else BINDING_CONFLICT
+    return PENDING if sighting.outlook == "pending" else sighting.why or "evidence_unavailable"

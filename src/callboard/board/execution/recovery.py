@@ -23,7 +23,7 @@ from callboard.errors import CallboardError
 
 # What ends a pass and not the watch: the next one meets another board, or another network.
 _PASSING = OUTAGES | {"contention", "outcome_unknown", "queue_missing", "launch_failed"}
-_SETTLED = frozenset({"released", "verified", "failed", "decided"})
+_SETTLED = frozenset({"decided", "failed", "refused", "released", "verified"})
 _MOVING = frozenset(
     {
         "contention", "launch_pending", "launch_uncertain", "launched", "not_reserved",

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 
 from callboard import telemetry
-from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.dispatcher import Dispatcher
 from callboard.board.execution.dispatching import granted
 from callboard.board.execution.pulse import wait_for_change
+from callboard.board.execution.reach import Reach
 from callboard.board.execution.reconcile import OUT_OF_REACH, Findings, Reconciler
 from callboard.board.execution.run_events import RunEvent, events_between, waiting
 from callboard.board.execution.site import Site
@@ -82,7 +82,7 @@ class Runner:
         self._site = site
         self._dispatcher = Dispatcher(site, environment)
         self._reconciler = Reconciler(self._dispatcher)
-        self._carriage = Carriage(site)
+        self._reach = Reach(site, self._dispatcher.host_of)
         self._pools = pools
         self._workers = workers
         self._only = only
@@ -179,7 +179,7 @@ class Runner:
 
     def _launchable(self, pool: str) -> list[str] | None:
         """The pool's workers that this process may and can launch; None for all of them."""
-        lacking = self._lacking[pool] = self._carriage.lacking(pool)
+        lacking = self._lacking[pool] = self._reach.lacking(pool)
         if self._only is None and not lacking:
             return None
         names = self._projection.pool_state(pool).routes.keys() - lacking.keys()
@@ -312,8 +312,8 @@ def _left(
             continue
         placed = columns.place(state)
         reason: str | None = placed.reason
-        if placed.column == "ready" and state.lane.profile in lacking.get(state.work.pool, ()):
-            reason = "worker_unavailable_here"
+        if placed.column == "ready":
+            reason = lacking.get(state.work.pool, {}).get(state.lane.profile, reason)
         if state.claim_id is not None:
             word = findings.dispatches.get(projection.claims[state.claim_id].claim.dispatch_id)
             reason = word if word in OUT_OF_REACH else None

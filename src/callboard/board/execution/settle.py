@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
-from callboard.board.execution.host import Order
+from callboard.board.execution.host import Order, event_of
 from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.patience import Patience
 from callboard.board.execution.site import Site
@@ -20,7 +20,6 @@ from callboard.board.outputs.effects import apply_claim
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import Reconciliation
-from callboard.board.protocol.scalars import is_github
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
 from callboard.board.publishing.lifecycle import Proof
@@ -40,7 +39,7 @@ def run_of(site: Site, state: DispatchState, run_id: str) -> ops.Run:
         workflow=state.profile.workflow,
         ref=state.profile.ref,
         principal=state.principal,
-        event="workflow_dispatch" if is_github(state.profile.workflow) else "host_dispatch",
+        event=event_of(state.profile),
     )
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.projection.exhaustion import spent_works
+from callboard.board.projection.reserve import lifecycle_limit
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_on, dispatch_of, work_of
 from callboard.board.protocol import commit as wire
@@ -106,7 +107,12 @@ def doubt(
     actor: ops.Actor,
     proof: Proof | None = None,
 ) -> Operations:
-    """Record that a launch is in doubt, once per reason; capacity stays reserved."""
+    """Record that a launch is in doubt, once per reason; capacity stays reserved.
+
+    A group takes a bounded number of launch records. `Nothing("no_room")` where this one would
+    leave none for its binding, or for telling that the doubt could not be resolved.
+    """
+    kept = 1 if state == "unresolved" else 2
 
     def make(projection: Projection, at: int) -> list[ops.Operation] | Nothing:
         found = dispatch_of(projection, dispatch_id)
@@ -114,6 +120,9 @@ def doubt(
             return Nothing("no_doubt", {"state": found.state, "released": found.released})
         if (found.state, found.reason) == (state, reason):
             return Nothing("already_recorded", {"state": found.state})
+        limit = lifecycle_limit(projection.pool(found.assignment.pool))
+        if found.lifecycle_writes >= limit - kept:
+            return Nothing("no_room", {"state": found.state, "limit": limit})
         evidence = UNSET if proof is None else proof.evidence(projection, found, at)
         return [
             ops.Dispatch(dispatch_id=dispatch_id, state=state, reason=reason, evidence=evidence)

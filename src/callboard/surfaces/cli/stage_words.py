@@ -26,6 +26,8 @@ STAGES = {
 }
 _DOUBTS = {
     "evidence_unavailable": "its host gives no evidence",
+    "launch_pending": "its run was said to be on its way, and never showed itself",
+    "launch_unanswered": "its host did not say whether a run began",
     "launch_timeout": "its host did not answer in time",
     "not_ruled_out": "its launch can neither be found nor ruled out",
     "run_unknown_here": "no run of it is known on the machine that looked",

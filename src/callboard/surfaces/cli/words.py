@@ -17,6 +17,7 @@ _REASONS = {
     "external_unavailable": "what it waits for elsewhere cannot be read",
     "worker_unavailable": "its worker cannot be had",
     "worker_unavailable_here": "its worker's commit is neither here nor on the remote",
+    "host_unsupported": "it runs on a host that cannot be asked from here",
     "worker_incompatible": "its worker has another contract now",
     "retry_delayed": "is tried again later",
     "external_wait": "waits for an issue or pull request",
@@ -343,7 +344,9 @@ _FOUND = {
     "pending": "its outputs are not all there yet; looked for again later",
     "run_abandoned": "nobody watches over its run, and it could not be ended",
     "run_binding_conflict": "more than one run appeared for it, or another one than was ordered",
-    "host_unsupported": "it runs on a host that cannot be asked from here",
+    "rerun_without_authority": "somebody runs it again, which may act for nobody",
+    "not_ruled_out": "its host cannot prove that no run will begin",
+    "refused": "its host refused to begin a run, and its place is free",
     "evidence_unavailable": "its host gives no evidence",
 }
 
