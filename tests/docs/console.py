@@ -24,7 +24,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE_TIMEOUT_S = 180
+PAGE_TIMEOUT_S = 220
 SHELL_LANGUAGES = {"bash", "console", "sh", "shell", "shell-session", "zsh"}
 
 _FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[\w+-]*)")

@@ -57,6 +57,7 @@ def test_settings_shape_the_policy() -> None:
         concurrency = 4
         pending_limit = 9
         accounting_weights = {a = 2}
+        reconciliation = {max_attempts = 2, deadline_seconds = 7}
         [work_queue.pools.slow]
         concurrency = 1
         per_account_limit = 1
@@ -71,6 +72,8 @@ def test_settings_shape_the_policy() -> None:
     assert (slow.logical_limit, slow.per_account_limit) == (1, 1)
     assert (slow.default_profile, list(slow.profiles)) == ("heavy", ["heavy"])
     assert (fast.logical_limit, fast.default_profile) == (4, "default")
+    for looks in (slow.reconciliation, fast.reconciliation):
+        assert (looks.max_attempts, looks.deadline_ms) == (2, 7000)
 
 
 @pytest.mark.parametrize(

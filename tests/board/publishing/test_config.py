@@ -24,6 +24,8 @@ def test_what_is_missing_takes_its_default(data: bytes | None) -> None:
     queue = settings.work_queue
     assert (queue.mode, queue.concurrency, queue.pending_limit) == ("weighted-priority", 16, 4096)
     assert (queue.retry.max_attempts, queue.retry.backoff_seconds) == (3, 30)
+    looks = queue.reconciliation
+    assert (looks.max_attempts, looks.deadline_seconds) == (5, 300)
     assert settings.board.branch == "work-queue"
 
 
@@ -38,6 +40,7 @@ def test_every_setting_is_read() -> None:
         pending_limit = 30
         accounting_weights = {"" = 1, "project-a" = 2}
         retry = {max_attempts = 2, backoff_seconds = 5}
+        reconciliation = {max_attempts = 16, deadline_seconds = 3600}
         issues = {label = "work"}
         [work_queue.pools.default]
         per_account_limit = 2
@@ -46,6 +49,8 @@ def test_every_setting_is_read() -> None:
         """
     )
     assert settings.board.branch == "queue"
+    looks = settings.work_queue.reconciliation
+    assert (looks.max_attempts, looks.deadline_seconds) == (16, 3600)
     assert settings.work_queue.accounting_weights == {"": 1, "project-a": 2}
 
 
@@ -58,6 +63,22 @@ def test_every_setting_is_read() -> None:
         ("[work_queue]\nconcurrency = 4097", "/work_queue/concurrency", "4097 is outside"),
         ("[work_queue.retry]\nmax_attempts = 17", "/work_queue/retry/max_attempts", "17"),
         ("[work_queue.retry]\nbackoff_seconds = 1.5", "/work_queue/retry/backoff_seconds", "1.5"),
+        (
+            "[work_queue.reconciliation]\nmax_attempts = 0",
+            "/work_queue/reconciliation/max_attempts",
+            "0 is outside",
+        ),
+        (
+            "[work_queue.reconciliation]\ndeadline_seconds = 3601",
+            "/work_queue/reconciliation/deadline_seconds",
+            "3601 is outside",
+        ),
+        (
+            "[work_queue.reconciliation]\ndeadline_ms = 1",
+            "/work_queue/reconciliation/deadline_ms",
+            "did you mean 'deadline_seconds'",
+        ),
+        ("[work_queue]\nreconcilation = {}", "/work_queue/reconcilation", "'reconciliation'"),
         ("[work_queue]\nscheduler = false", "/work_queue/scheduler", "cannot be switched off"),
         ("enabled = false", "/enabled", "cannot be switched off"),
         ("[work_queue]\nfilter = 'x'", "/work_queue/filter", "cannot pick"),

@@ -24,7 +24,8 @@ from callboard.board.storage.refusals import UNWRITABLE
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
-# How long a launch that somebody with other evidence may only just have begun is left alone.
+# How long a launch that somebody with other evidence may only just have begun is left alone, where
+# the policy's deadline is not shorter.
 ELSEWHERE_GRACE_MS = 60_000
 BINDING_CONFLICT = "run_binding_conflict"
 NOT_RULED_OUT = "not_ruled_out"
@@ -241,7 +242,8 @@ class Reconciler:
         sender = state.sender
         age_ms = self._site.clock.now_ms() - (state.started_at or state.granted_at)
         ours = sender is None or sender.principal == self._site.principal
-        return (not ours or self._site.remote is not None) and age_ms < ELSEWHERE_GRACE_MS
+        grace_ms = min(ELSEWHERE_GRACE_MS, self._bounds(state).deadline_ms)
+        return (not ours or self._site.remote is not None) and age_ms < grace_ms
 
     # --- runs ----------------------------------------------------------------------------------
 

@@ -31,7 +31,6 @@ DEFAULT_WORKER = "default"
 TRUST_DOMAIN = "default"
 CREDENTIAL_SCOPE = "repository"
 MAX_OBSERVATION_AGE_MS = 60_000
-RECONCILIATION = Reconciliation(max_attempts=5, deadline_ms=300_000)
 
 
 def default_pool(pools: Collection[str]) -> str | None:
@@ -106,7 +105,10 @@ def _pool(
             max_attempts=settings.retry.max_attempts,
             backoff_ms=settings.retry.backoff_seconds * 1000,
         ),
-        reconciliation=RECONCILIATION,
+        reconciliation=Reconciliation(
+            max_attempts=settings.reconciliation.max_attempts,
+            deadline_ms=settings.reconciliation.deadline_seconds * 1000,
+        ),
     )
 
 

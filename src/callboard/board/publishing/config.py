@@ -32,6 +32,13 @@ class RetrySettings(Record, frozen=True, kw_only=True):
     backoff_seconds: Annotated[int, Meta(ge=1, le=3600)] = 30
 
 
+class ReconciliationSettings(Record, frozen=True, kw_only=True):
+    """How often and how long evidence that does not come is looked for, in attempts and seconds."""
+
+    max_attempts: Annotated[int, Meta(ge=1, le=16)] = 5
+    deadline_seconds: Annotated[int, Meta(ge=1, le=3600)] = 300
+
+
 class PoolSettings(Record, frozen=True, kw_only=True):
     """One pool; settings left out follow the queue's."""
 
@@ -57,6 +64,7 @@ class QueueSettings(Record, frozen=True, kw_only=True):
         Annotated[dict[FairnessKey, Weight], Meta(min_length=1, max_length=1024)] | UnsetType
     ) = UNSET
     retry: RetrySettings = RetrySettings()
+    reconciliation: ReconciliationSettings = ReconciliationSettings()
     issues: bool | IssueSettings = False
     pools: (
         Annotated[dict[Identity, PoolSettings], Meta(min_length=1, max_length=64)] | UnsetType

@@ -39,6 +39,11 @@ STARTER_CONFIG = """\
 # [work_queue.retry]
 # max_attempts = 3
 # backoff_seconds = 30
+
+# How long outputs and launches that nothing is heard of are looked for.
+# [work_queue.reconciliation]
+# max_attempts = 5
+# deadline_seconds = 300
 """
 
 STARTER_WORKER = """\

@@ -76,6 +76,9 @@ def _policy_text(found: dict[str, Any], epoch: Any) -> Iterator[Block]:
         yield f"open Claims at most {pool['logical_limit']}, runs {pool['native_limit']}{limit}"
         retry = pool["retry"]
         yield f"{retry['max_attempts']} attempts, {retry['backoff_ms'] // 1000} s apart"
+        looks = pool["reconciliation"]
+        bound = f"at most {looks['max_attempts']} looks for missing evidence"
+        yield f"{bound}, in at most {looks['deadline_ms'] // 1000} s"
         yield Table(
             ("worker", "recipe", "at", "tasks a run"),
             [

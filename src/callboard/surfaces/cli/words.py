@@ -34,11 +34,15 @@ _REASONS = {
     "rerun_without_authority": "its run was started over, which gives no right to go on",
     "delivery_pending": "completed, and not verified for too long",
     "waiting_for_slot": "granted, and this process has no free place for its run",
-    "run_unknown_here": "its run belongs to another host or user",
-    "sender_unknown_here": "its launch belongs to another host or user",
+    "run_unknown_here": "no record of its run is here",
+    "sender_unknown_here": "no record of its launch is here",
     "supervisor_unknown_here": "nothing is known here about its supervisor",
     "lifecycle_limit": "too many launch records",
     "process_unknown": "its process cannot be told apart",
+    "registry_busy": "the record of runs is in use",
+    "registry_invalid": "the record of runs is damaged",
+    "registry_newer": "the record of runs is from a newer version",
+    "registry_unusable": "the record of runs cannot be opened",
 }  # fmt: skip
 _STOPS = {
     "no_work": "no node waits for a grant",
