@@ -9,6 +9,7 @@ import pytest
 
 from callboard import canonical
 from callboard.board.execution.hosts.local import host
+from callboard.board.protocol import operations as ops
 from callboard.board.publishing.intents import Nothing
 from callboard.errors import CallboardError
 from tests.board.execution.waiting import until
@@ -40,6 +41,28 @@ def test_a_launch_that_is_slow_to_confirm_is_waited_for_by_all(world: World, sen
     world.run()
     world.check_settled()
     assert (world.works()["task"].attempts, len(world.journal), len(world.rows())) == (1, 1, 1)
+
+
+def test_a_run_whose_work_was_cancelled_before_executes_nothing_and_says_who(world: World) -> None:
+    world.submit({"key": "task", "contract": BOTH})
+    process = world.start(fault=_held(world))
+    world.wait_for(world.file("killed"))
+    with world.open() as board:
+        board.cancel([world.works()["task"].work.work_id], reason="not_needed", request_id="no")
+        producer = board.site.principal
+    world.file("confirm").touch()
+    world.finish(process)
+    until(lambda: not world.supervisors())
+    world.check_settled()
+    (row,) = world.rows()
+    assert (world.journal, row.conclusion) == ([], "nothing_open")
+    (note,) = row.notes
+    assert str(note["text"]).startswith(
+        "nothing was executed: node 'task' was cancelled before (not_needed), "
+        f"by producer {producer} in q_"
+    )
+    (release,) = [one for one in world.operations() if isinstance(one, ops.Release)]
+    assert release.evidence.conclusion == "nothing_open"
 
 
 def test_a_supervisor_that_comes_too_late_does_nothing(

@@ -111,8 +111,8 @@ def test_status_tells_them_apart_in_words(told: Person) -> None:
     for key in ("un", "uc"):
         evidence = lines[lines.index(next(one for one in lines if one.startswith(f"{key}: "))) + 1]
         assert evidence.startswith(
-            "  the machine that looked did not send it; sent by run 99 of principal 7, "
-            "from another machine or user; recorded 2023-11-14 22:13:20 by reconciler 7, after "
+            "  the machine that looked has no record of its launch; sent by run 99 of principal 7, "
+            "of which no record is here; recorded 2023-11-14 22:13:20 by reconciler 7, after "
         )
     assert "after 5 looks, q_" in text
     assert "after 2 looks, q_" in text

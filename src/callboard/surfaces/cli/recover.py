@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callboard.board.board import Board
-from callboard.board.reading.columns import Columns
+from callboard.board.reading.advice import RECONCILE
+from callboard.board.reading.columns import Columns, Placed
 from callboard.board.reading.names import find_dispatch, find_work
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import board_of, board_options
@@ -76,8 +77,15 @@ def _told(board: Board, found: Found) -> dict[str, Any]:
     names = [columns.names.label(one) for one in found.work_ids]
     document = {**found.document(), "names": names}
     placed = [columns.place(works[one]) for one in found.work_ids]
-    steps = list(dict.fromkeys(one.next for one in placed if one.next is not None))
+    steps = list(dict.fromkeys(_step(columns, one) for one in placed if one.next is not None))
     return document | ({"next": steps} if found.needs == "person" and steps else {})
+
+
+def _step(columns: Columns, placed: Placed) -> str:
+    """What to type next; to reconcile was of no use here, so that the evidence says where it is."""
+    if placed.next != RECONCILE:
+        return str(placed.next)
+    return f"callboard explain {columns.names.typed(placed.state.work.work_id)}"
 
 
 def _text(document: dict[str, Any]) -> Iterator[Block]:
@@ -89,7 +97,7 @@ def _text(document: dict[str, Any]) -> Iterator[Block]:
         count(needs[name], one, many)
         for name, one, many in (
             ("settled", "thing settled", "things settled"),
-            ("time", "under way", "under way"),
+            ("time", "still open", "still open"),
             ("person", "needs a person", "need a person"),
         )
         if needs[name]

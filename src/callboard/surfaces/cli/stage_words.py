@@ -31,7 +31,7 @@ _DOUBTS = {
     "launch_timeout": "its host did not answer in time",
     "not_ruled_out": "its launch can neither be found nor ruled out",
     "run_unknown_here": "no run of it is known on the machine that looked",
-    "sender_unknown_here": "the machine that looked did not send it",
+    "sender_unknown_here": "the machine that looked has no record of its launch",
     "supervisor_unknown_here": "nothing is known of its supervisor where it was looked for",
     "host_unsupported": "its host cannot be asked by this version",
 }
@@ -71,7 +71,7 @@ def _sender_text(sender: dict[str, Any]) -> str:
     run = f"run {sender['run_id']} of " if "run_id" in sender else ""
     where = ""
     if "here" in sender:
-        where = ", from this machine" if sender["here"] else ", from another machine or user"
+        where = ", on record here" if sender["here"] else ", of which no record is here"
     return f"sent by {run}principal {sender['principal']}{where}"
 
 

@@ -210,6 +210,7 @@ _CONCLUSIONS = {
     "signalled": "ended by a signal",
     "stopped": "stopped",
     "not_bound": "never began",
+    "nothing_open": "found its work ended, and executed nothing",
     "not_launched": "never began",
     "supervisor_lost": "its supervisor was lost",
     "run_ended": "ended without a finish",

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from callboard.board.execution.hosts.local import identity as identity_module
 from callboard.board.execution.hosts.local.identity import (
     ProcessIdentity,
     current,
@@ -23,6 +24,16 @@ from callboard.board.execution.hosts.local.identity import (
 )
 from callboard.errors import CallboardError
 from tests.board.execution.waiting import until
+
+EARLIER_BOOT = "0123abcd-0000-4000-8000-0123456789ab"
+
+
+@pytest.fixture(autouse=True)
+def machine_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has an id of its own, as not every container does."""
+    path = tmp_path / "machine-id"
+    path.write_text("0123456789abcdef0123456789abcdef\n")
+    monkeypatch.setattr(identity_module, "MACHINE_ID_FILE", path)
 
 
 @pytest.fixture
@@ -99,13 +110,31 @@ def test_a_number_given_to_a_later_process_is_dead(
     identity = identity_of(sleeper.pid if pid == "sleeper" else int(pid))
     earlier = dataclasses.replace(identity, started=identity.started + 1)
     assert state(earlier) == "dead"
-    assert state(dataclasses.replace(earlier, boot_id="another")) == "dead"
+    assert state(dataclasses.replace(earlier, boot_id=EARLIER_BOOT)) == "dead"
     assert state(identity) == "alive"
     assert sleeper.poll() is None
 
 
-def test_another_boot_of_this_host_is_dead() -> None:
-    assert state(dataclasses.replace(current(), boot_id="another")) == "dead"
+def test_an_earlier_boot_of_this_machine_is_dead() -> None:
+    assert state(dataclasses.replace(current(), boot_id=EARLIER_BOOT)) == "dead"
+
+
+@pytest.mark.parametrize("boot_id", ["another", "boot-1700000000", EARLIER_BOOT.upper()])
+def test_another_boot_that_no_kernel_names_is_unknown_and_says_why(boot_id: str) -> None:
+    foreign = dataclasses.replace(current(), boot_id=boot_id)
+    assert state(foreign) == "unknown"
+    assert "nothing proves that it was this machine" in why_unknown(foreign)
+
+
+def test_another_boot_of_a_host_that_only_its_name_tells_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in (tmp_path / "none", tmp_path / "empty"):
+        monkeypatch.setattr(identity_module, "MACHINE_ID_FILE", path)
+        foreign = dataclasses.replace(current(), boot_id=EARLIER_BOOT)
+        assert state(foreign) == "unknown"
+        assert state(current()) == "alive"
+        (tmp_path / "empty").write_text("\n")
 
 
 @pytest.mark.parametrize("field", ["host", "pid_namespace"])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.hosts.local import members
+from callboard.board.execution.hosts.local import identity, members
 from callboard.board.execution.hosts.local.identity import ProcessIdentity, current, look, of, state
 from callboard.board.execution.hosts.local.members import RUN_MARK
 from callboard.board.execution.hosts.local.orphans import stop_orphans
@@ -122,10 +122,34 @@ def test_a_process_of_elsewhere_is_never_signalled_and_the_refusal_says_why(
         stop_orphans(run_id, recorded, 0.2)
 
 
-def test_an_earlier_boot_left_nothing(run_id: str) -> None:
+@pytest.fixture
+def earlier_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a boot of this machine, which has an id of its own, that is over."""
+    path = tmp_path / "machine-id"
+    path.write_text("0123456789abcdef0123456789abcdef\n")
+    monkeypatch.setattr(identity, "MACHINE_ID_FILE", path)
+    return "0123abcd-0000-4000-8000-0123456789ab"
+
+
+def test_an_earlier_boot_left_nothing(run_id: str, earlier_boot: str) -> None:
     # The number is this very process's; it must not be taken for the recorded one.
-    recorded = dataclasses.replace(current(), boot_id="another")
+    recorded = dataclasses.replace(current(), boot_id=earlier_boot)
     assert stop_orphans(run_id, recorded, 0.2) == ()
+
+
+def test_what_lives_refutes_that_its_machine_was_started_anew(
+    tmp_path: Path, run_id: str, earlier_boot: str
+) -> None:
+    leader, _ = start("echo up; exec sleep 606", run_id, tmp_path)
+    with leader:
+        until(lambda: members.marked(run_id, members.everyone()))
+        recorded = dataclasses.replace(identity_of(leader.pid), boot_id=earlier_boot)
+        with pytest.raises(CallboardError) as refused:
+            stop_orphans(run_id, recorded, 0.2)
+        assert refused.value.code == "process_unknown"
+        assert f"process {leader.pid} is of it" in refused.value.message
+        assert leader.poll() is None
+        leader.kill()
 
 
 def test_without_a_recorded_worker_marked_processes_are_named(tmp_path: Path, run_id: str) -> None:

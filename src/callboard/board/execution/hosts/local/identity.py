@@ -8,6 +8,7 @@ A process is its pid, its start time, the boot it lives in, its host and its pid
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ from callboard.errors import CallboardError
 
 Liveness = Literal["alive", "dead", "unknown"]
 
+MACHINE_ID_FILE = Path("/etc/machine-id")
+_KERNEL_BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAX_PID = 2**31 - 1
 _MAX_TEXT = 256
 # A process in one of these states has ended; only its parent has not asked for the outcome yet.
@@ -106,13 +109,14 @@ def current() -> ProcessIdentity:
 def state(identity: ProcessIdentity) -> Liveness:
     """Whether the process still runs, as far as this process can know.
 
-    A record of another host or pid namespace is `unknown`; of another boot of this host, `dead`.
-    A number that was given to a later process, and a zombie, are `dead`.
+    A record of another host or pid namespace is `unknown`; so is one of another boot, unless it is
+    proven that this very machine was started anew since: then it is `dead`. A number that was given
+    to a later process, and a zombie, are `dead`.
     """
     if identity.host != _host():
         return "unknown"
     if identity.boot_id != _boot_id():
-        return "dead"
+        return "dead" if _was_rebooted(identity) else "unknown"
     if identity.pid_namespace != _pid_namespace():
         return "unknown"
     facts = look(identity.pid)
@@ -129,6 +133,11 @@ def why_unknown(identity: ProcessIdentity) -> str:
         return ""
     if identity.host != _host():
         return f"process {identity.pid} was recorded on host {identity.host!r}, this is {_host()!r}"
+    if identity.boot_id != _boot_id():
+        return (
+            f"process {identity.pid} was recorded before a start of {identity.host!r}, and nothing "
+            "proves that it was this machine: that takes a machine id and the kernel's boot ids"
+        )
     if identity.pid_namespace != _pid_namespace():
         return (
             f"process {identity.pid} was recorded in pid namespace {identity.pid_namespace!r}, "
@@ -205,12 +214,23 @@ def _boot_id() -> str:
         return f"boot-{int(psutil.boot_time())}"
 
 
+def _was_rebooted(identity: ProcessIdentity) -> bool:
+    """Whether a record of another boot is of this machine's past. Names are shared and cloned, and
+    a boot that is known by its time moves with the clock, so that neither proves anything."""
+    boots = (identity.boot_id, _boot_id())
+    return bool(_machine()) and all(_KERNEL_BOOT_ID.fullmatch(boot) for boot in boots)
+
+
+def _machine() -> str:
+    try:
+        return MACHINE_ID_FILE.read_text("ascii").strip()[:64]
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def _host() -> str:
     """The host's name, with the machine id where there is one: names alone are often shared."""
-    try:
-        machine = Path("/etc/machine-id").read_text("ascii").strip()[:64]
-    except (OSError, UnicodeDecodeError):
-        machine = ""
+    machine = _machine()
     name = socket.gethostname()[:128] or "localhost"
     return f"{name}/{machine}" if machine else name
 

@@ -39,20 +39,32 @@ def stop_orphans(
     """TERM, `grace_s` seconds, KILL for what remains of a run; returns what still runs then.
 
     `worker` is the recorded leader, None where none was recorded. Raises `CallboardError`
-    `process_unknown` where the record is of another host or pid namespace: nothing is signalled.
+    `process_unknown` where the record is of another host, pid namespace or boot, unless this
+    machine was started anew since and nothing with the run's mark lives: nothing is signalled.
     """
-    if worker is not None and state(worker) == "unknown":
-        raise CallboardError(
-            "process_unknown",
-            f"run {run_id} cannot be stopped from here: {why_unknown(worker)}",
-            "stop it on the host and in the namespace it was started in",
-            {"run_id": run_id, "worker": worker.document()},
-        )
-    if worker is not None and worker.boot_id == current().boot_id:
+    if worker is None:
+        return _survivors(run_id, worker)
+    if state(worker) == "unknown":
+        raise _unknown(run_id, worker, why_unknown(worker))
+    if worker.boot_id != current().boot_id:
+        living = members.survivors(members.marked(run_id, members.everyone()))
+        if living:
+            found = f"its machine was started anew since, and yet process {living[0].pid} is of it"
+            raise _unknown(run_id, worker, found)
+    else:
         for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_WAIT_S)):
             if not _stop(run_id, worker, number, monotonic, wait_s):
                 break
     return _survivors(run_id, worker)
+
+
+def _unknown(run_id: str, worker: ProcessIdentity, why: str) -> CallboardError:
+    return CallboardError(
+        "process_unknown",
+        f"run {run_id} cannot be stopped from here: {why}",
+        "stop it on the host and in the namespace it was started in",
+        {"run_id": run_id, "worker": worker.document()},
+    )
 
 
 def _stop(

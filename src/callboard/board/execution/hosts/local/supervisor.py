@@ -22,6 +22,7 @@ from callboard import canonical, files, telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.activation import activate
 from callboard.board.execution.carriage import Carriage
+from callboard.board.execution.closing import closed_text
 from callboard.board.execution.disposal import dispose
 from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local import adoption
@@ -50,6 +51,7 @@ PATIENCE_S = 120.0
 # rather than be lost.
 OUTAGE_S = 3_600.0
 RUN_ENDED = "run_ended"
+NOTHING_OPEN = "nothing_open"
 _SUCCESS = "success"
 _FAILURE = "failure"
 _STOPPED = "stopped"
@@ -133,6 +135,9 @@ class Supervisor:
             self._end(_Ending("not_bound"))
             return False
         self._tell(state)
+        if state.open_claims == 0:
+            self._leave(state)
+            return True
         recipe = self._recipe(state)
         ending = self._execute(state, recipe)
         # A worker that shut its own folder has shut in what it staged as well.
@@ -157,6 +162,15 @@ class Supervisor:
         self._release(ending)
         self._dispose(state)
         return True
+
+    def _leave(self, state: DispatchState) -> None:
+        """End without executing anything: whatever this run was for is over, and by whom."""
+        said = closed_text(self._site.publisher.known(), state)
+        self._note(said)
+        ending = _Ending(NOTHING_OPEN, trouble=said)
+        self._write_report(ending, {})
+        self._end(ending)
+        self._release(ending)
 
     def _tell(self, state: DispatchState) -> None:
         """Say for which Claims this run is."""
