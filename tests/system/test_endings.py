@@ -268,3 +268,18 @@ def test_a_host_that_cannot_launch_says_so_and_spends_one_attempt(world: World) 
     world.run()
     world.check_settled()
     assert (world.works()["task"].attempts, len(world.journal)) == (2, 1)
+
+
+def test_a_run_is_finished_although_no_remark_about_it_can_be_kept(world: World) -> None:
+    """Its report cannot be written, and the remark that says so is lost as well."""
+    first = ["mkdir ../report.json", "deliver", "completed"]
+    world.submit({"key": "task", "contract": BOTH, "payload": {"first": first}})
+    note = "callboard.board.execution.hosts.local.registry:RunRegistry.note"
+    lost = {**world.fault(note, "before", role="supervisor"), "action": "lose"}
+    world.run(fault=lost)
+    world.check_settled()
+    assert world.file("killed").exists()
+    assert (world.works()["task"].attempts, len(world.journal)) == (1, 1)
+    log = RunFolder.of(world.folders.state, _row(world).run_id).supervisor_log.read_text()
+    assert "report could not be written" in log
+    assert "this remark is not on record" in log

@@ -186,6 +186,26 @@ def test_the_run_of_a_cancelled_node_is_stopped_by_the_name_of_the_node(world: W
     assert world.works()["task"].state == "cancelled"
 
 
+def test_what_keeps_the_board_from_being_written_ends_a_look_and_a_run_with_what_to_do(
+    world: World,
+) -> None:
+    world.submit({"key": "task"})
+    fault = world.fault(APPEND, "after", role="dispatcher", match="dispatch_next: ")
+    assert world.run(fault=fault) is None
+    lock = world.path / ".git" / "refs" / "heads" / "work-queue.lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    for verb in (["reconcile"], ["run", "--until-idle"], ["run"]):
+        answer = spoken(world, *verb, "--json")
+        error = json.loads(answer.stdout.splitlines()[-1])["error"]
+        assert (answer.returncode, error["code"]) == (1, "ref_locked")
+        assert str(lock) in error["hint"]
+    lock.unlink()
+    world.run()
+    world.check_settled()
+    assert (world.works()["task"].attempts, len(world.journal)) == (1, 1)
+
+
 def test_a_stop_is_refused_where_nothing_runs(world: World) -> None:
     world.submit({"key": "task"})
 

@@ -107,6 +107,10 @@ class Worker:
         """Leave a file in the work tree."""
         Path(name).write_text("left\n")
 
+    def do_mkdir(self, name: str) -> None:
+        """Leave a folder, where a file may be meant to be."""
+        Path(name).mkdir()
+
     def do_commit(self, message: str) -> None:
         """Commit everything in the private clone."""
         subprocess.run(["git", "add", "-A"], check=True)

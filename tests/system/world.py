@@ -96,14 +96,14 @@ class World:
         verb: str = "run",
         *,
         workers: int = 4,
-        fault: Mapping[str, str] | None = None,
+        fault: Mapping[str, str] | Sequence[Mapping[str, str]] | None = None,
         environment: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> subprocess.Popen[bytes]:
         """Start a dispatching process, with a fault if one is given."""
         outer = {**os.environ, **(environment or {})}
         if fault is not None:
-            outer |= {"FAULT": json.dumps(dict(fault)), "PYTHONPATH": str(HERE / "faults")}
+            outer |= {"FAULT": fault_text(fault), "PYTHONPATH": str(HERE / "faults")}
         process = subprocess.Popen(
             [
                 sys.executable, DISPATCHING, verb, str(self.path), str(self.folders.config),
@@ -290,6 +290,12 @@ class World:
         assert {one for one in refs if one.startswith("refs/callboard/artifacts/")} == artifacts
 
 
+def fault_text(fault: Mapping[str, str] | Sequence[Mapping[str, str]]) -> str:
+    """What the variable FAULT says of one fault, or of several."""
+    document = dict(fault) if isinstance(fault, Mapping) else [dict(one) for one in fault]
+    return json.dumps(document)
+
+
 def ledger_bytes(path: Path) -> bytes:
     """The bytes of the ledger file on the board's branch."""
     return subprocess.run(
@@ -312,7 +318,7 @@ def make_world(
 ) -> World:
     """A repository with recipes and settings committed, and an identity for its user."""
     path = root / "repository"
-    path.mkdir(parents=True)
+    path.mkdir(parents=True, exist_ok=True)
     git("init", "-q", "-b", "main", f"--object-format={object_format}", cwd=path)
     workers = path / ".callboard" / "workers"
     workers.mkdir(parents=True)

@@ -141,6 +141,8 @@ class Board(Recovering):
         """
         revision = self.site.store.fetched()
         if revision is None:
+            # One that is gone is refused as such.
+            self.site.store.read()
             raise no_history()
         data = self.site.repository.read_file(revision, LEDGER_FILE, MAX_LEDGER_BYTES)
         if data is None:

@@ -162,6 +162,87 @@ def test_a_branch_that_vanished_is_refused(shape: Shape, git: Git, opened: Open)
     assert git(shape.path, "branch", "--list", "work-queue") == ""
 
 
+def refused_as_gone(store: GitStore, last: LedgerTip) -> CallboardError:
+    """A process that has read nothing yet neither reads an empty board nor begins a new one."""
+    with pytest.raises(CallboardError) as read:
+        store.read()
+    with pytest.raises(CallboardError) as written:
+        store.append(LedgerTip(None, b""), TWO, message="x")
+    for refused in (read, written):
+        assert (refused.value.code, refused.value.details["cause"]) == (
+            "ledger_invalid", "history_replaced",
+        )  # fmt: skip
+        assert (refused.value.details["seen"], refused.value.details["found"]) == (
+            last.revision, None,
+        )  # fmt: skip
+        assert f"git branch work-queue {last.revision}" in refused.value.hint
+    return read.value
+
+
+def test_a_new_process_is_told_that_the_branch_was_here(
+    shape: Shape, git: Git, opened: Open
+) -> None:
+    store = GitStore(opened(shape.path))
+    assert store.read() == LedgerTip(None, b"")
+    appended(store, ONE)
+    last = appended(store, TWO)
+    assert last.revision is not None
+    git(shape.path, "branch", "-qD", "work-queue")
+    refused_as_gone(GitStore(opened(shape.path)), last)
+    assert git(shape.path, "branch", "--list", "work-queue") == ""
+    # As the hint says.
+    git(shape.path, "branch", "work-queue", last.revision)
+    assert GitStore(opened(shape.path)).read() == last
+    assert appended(GitStore(opened(shape.path)), ONE).data == ONE + TWO + ONE
+
+
+def test_other_branches_are_no_business_of_the_one_that_is_gone(
+    shape: Shape, git: Git, opened: Open
+) -> None:
+    appended(GitStore(opened(shape.path)), ONE)
+    git(shape.path, "branch", "-qD", "work-queue")
+    assert appended(GitStore(opened(shape.path), "other"), TWO).data == TWO
+
+
+def test_a_board_is_begun_anew_once_the_note_of_the_old_one_is_deleted(
+    shape: Shape, git: Git, opened: Open
+) -> None:
+    last = appended(GitStore(opened(shape.path)), ONE)
+    git(shape.path, "branch", "-qD", "work-queue")
+    error = refused_as_gone(GitStore(opened(shape.path)), last)
+    note = Path(error.hint.rpartition("delete ")[2].strip("'"))
+    note.unlink()
+    assert GitStore(opened(shape.path)).read() == LedgerTip(None, b"")
+    begun = appended(GitStore(opened(shape.path)), TWO)
+    git(shape.path, "branch", "-qD", "work-queue")
+    refused_as_gone(GitStore(opened(shape.path)), begun)
+
+
+@pytest.mark.parametrize("left", [b"", b"0123\n", b"\xff" * 500, b"0" * 40], ids=len)
+def test_a_note_that_says_nothing_is_no_note(
+    shape: Shape, git: Git, opened: Open, left: bytes
+) -> None:
+    appended(GitStore(opened(shape.path)), ONE)
+    (note,) = (shape.git_dir / "callboard").glob("tip-*")
+    note.write_bytes(left)
+    git(shape.path, "branch", "-qD", "work-queue")
+    assert GitStore(opened(shape.path)).read() == LedgerTip(None, b"")
+
+
+def test_an_append_does_without_a_note_that_cannot_be_written(
+    shape: Shape, git: Git, opened: Open
+) -> None:
+    first = appended(GitStore(opened(shape.path)), ONE)
+    (note,) = (shape.git_dir / "callboard").glob("tip-*")
+    note.unlink()
+    note.symlink_to("/dev/full")
+    assert GitStore(opened(shape.path)).append(first, TWO, message="x") != LostRace()
+    assert GitStore(opened(shape.path)).read().data == ONE + TWO
+    note.unlink()
+    note.mkdir()
+    assert appended(GitStore(opened(shape.path)), ONE).data == ONE + TWO + ONE
+
+
 def test_other_commits_of_the_same_bytes_and_of_more_are_taken(
     shape: Shape, git: Git, opened: Open
 ) -> None:

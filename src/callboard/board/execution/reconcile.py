@@ -20,6 +20,7 @@ from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol.policy import Reconciliation
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
+from callboard.board.storage.refusals import UNWRITABLE
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
@@ -41,6 +42,13 @@ OUT_OF_REACH = frozenset(
     }
 )  # fmt: skip
 """Findings about groups that no further pass of this process will change by itself."""
+_CONCERNS_ALL = (
+    UNPUBLISHED
+    | UNWRITABLE
+    | {"launch_failed", "registry_invalid", "registry_newer", "registry_unusable"}
+)
+"""Refusals that are about this machine or the board as a whole: the next item would meet them too,
+and a person has to hear of them with what they say to do."""
 
 
 @dataclass(slots=True)
@@ -111,7 +119,7 @@ class Reconciler:
         try:
             return step()
         except CallboardError as error:
-            if error.code in UNPUBLISHED or error.code == "launch_failed":
+            if error.code in _CONCERNS_ALL:
                 raise
             return error.code
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from callboard import telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.settle import Settler
 from callboard.board.execution.site import Site
 from callboard.board.execution.snapshot import diff_to_commit
@@ -29,11 +31,14 @@ from callboard.board.publishing import lifecycle
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
 
+_UNJUDGED = UNPUBLISHED | PASSING
+
 
 class WrapUp:
     """Ends the Claims of one run whose commands are over.
 
-    `keep` is given the report of what was staged, before a Claim's end is published.
+    `keep` is given the report of what was staged, before a Claim's end is published. `on_wait`
+    hears what keeps the board from being written, which is waited out: the work is done.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class WrapUp:
         terms: Terms,
         *,
         keep: Callable[[dict[str, object]], None],
+        on_wait: Callable[[CallboardError], None],
     ) -> None:
         self._site = site
         self._git = git
@@ -55,6 +61,7 @@ class WrapUp:
         self._folder = folder
         self._terms = terms
         self._keep = keep
+        self._on_wait = on_wait
         self._settler = Settler(site)
 
     def finish_claims(self) -> dict[str, object]:
@@ -66,11 +73,11 @@ class WrapUp:
         self._keep(report)
         claims = report["claims"] = [claim.document() for claim in intake.claims]
         for place, taken in enumerate(intake.claims):
-            claim = self._prepared(taken)
+            claim = outlast(partial(self._prepared, taken), self._on_wait)
             if claim.outcome != taken.outcome:
                 claims[place] = claim.document()
                 self._keep(report)
-            claims[place] = self._finish(claim)
+            claims[place] = outlast(partial(self._finish, claim), self._on_wait)
         return report
 
     def _prepared(self, claim: ClaimOutputs) -> ClaimOutputs:
@@ -101,7 +108,7 @@ class WrapUp:
                 lifecycle.finish(self._assignment.dispatch_id, claim.handle, claim.outcome, actor)
             )
         except CallboardError as error:
-            if error.code in UNPUBLISHED:
+            if error.code in _UNJUDGED:
                 raise
             # The Claim ended otherwise meanwhile (its Work was cancelled, say): no effects.
             return {**document, "published": error.code}

@@ -23,8 +23,9 @@ from callboard.board.storage.framing import (
     ledger_invalid,
     too_large,
 )
+from callboard.board.storage.last_tip import LastTip
 from callboard.board.storage.refs import check_name
-from callboard.board.storage.refusals import base_mismatch, nothing_to_replace
+from callboard.board.storage.refusals import base_mismatch, branch_gone, nothing_to_replace
 from callboard.board.storage.remote_refusals import queue_not_fetched
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import (
@@ -75,6 +76,7 @@ class GitStore:
         self._kept_by = self._ref
         self._where = f"{file!r} on branch {branch!r}"
         self._last = _ABSENT
+        self._last_tip = LastTip(repository.common_dir, self._ref, repository.shared_permissions)
         self._lock = threading.RLock()
         check_branch(branch)
         check_name(self._ref)
@@ -112,7 +114,8 @@ class GitStore:
 
         Also raises `queue_branch_refused` where the branch is the repository's own line of work
         or holds no ledger file, `ledger_invalid` with cause `file_not_regular` where that is no
-        plain file, and `object_missing` or `object_corrupt` where Git's data is.
+        plain file, or `history_replaced` where this clone has written to the branch and it is gone,
+        and `object_missing` or `object_corrupt` where Git's data is.
         """
         with self._lock:
             # Looked at under the lock: a tip older than the last one seen is a branch gone back.
@@ -192,6 +195,8 @@ class GitStore:
             # Another thread may have read a later tip meanwhile, and what it was told stays.
             if self._last.revision == revision:
                 self._last = tip
+        if not self.is_far:
+            self._last_tip.write(commits[0])
         return Appended(tip)
 
     def _present(self, base: LedgerTip) -> str | None:
@@ -280,11 +285,15 @@ class GitStore:
             raise self._refused("it is the default branch of 'origin'")
 
     def _refuse_unfetched(self) -> None:
-        """An absent branch that a remote has is no empty board."""
+        """An absent branch that a remote has, or that was here, is no empty board."""
         self._refuse_default()
         remote = self._repository.tracked_by(self._branch)
         if remote is not None:
             raise queue_not_fetched(remote, self._branch)
+        # What this process has read itself is compared where the ledger is.
+        last = None if self._last.revision else self._last_tip.read()
+        if last is not None:
+            raise branch_gone(self._where, self._branch, last, self._last_tip.path)
 
     def _refuse_unborn(self) -> None:
         self._refuse_unfetched()

@@ -7,11 +7,16 @@ contents.
 from __future__ import annotations
 
 import errno
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from callboard.errors import CallboardError
+
+UNWRITABLE = frozenset({"ref_locked", "repository_unwritable", "storage_failed"})
+"""Codes of a machine that does not let the repository be written: what was to be written was not
+judged, and a person has to put something right."""
 
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -54,6 +59,24 @@ def base_mismatch(revision: str | None) -> CallboardError:
         f"the base's bytes are not the ledger at {revision or 'an absent branch'}",
         "append to a tip that this store has read",
         {"revision": revision},
+    )
+
+
+def branch_gone(where: str, branch: str, last: str, note: Path) -> CallboardError:
+    """The refusal of a board whose branch is gone; `note` is the file that tells it was here."""
+    return CallboardError(
+        "ledger_invalid",
+        f"{where} is gone: the branch was at commit {last} when the board was last written here",
+        f"set it back: git branch {shlex.quote(branch)} {last} (or at a later commit, if `git fsck "
+        f"--lost-found` knows one); for a new board instead, delete {str(note)!r}",
+        {
+            "cause": "history_replaced",
+            "line": 1,
+            "byte": 0,
+            "where": where,
+            "seen": last,
+            "found": None,
+        },
     )
 
 

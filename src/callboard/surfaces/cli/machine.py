@@ -54,6 +54,9 @@ def add_end(host: Witness, document: dict[str, Any], dispatch: DispatchState) ->
     """Say of what is `bound` on the board that its run has ended here, or is watched by nobody."""
     if document["stage"] != "bound":
         return
+    remark = host.remark(dispatch)
+    if remark is not None:
+        document["remark"] = remark
     end = host.run_end(dispatch)
     if end is None:
         return

@@ -59,6 +59,8 @@ def evidence_text(one: dict[str, Any], now_ms: int) -> str:
         said.append(_DOUBTS.get(doubt, doubt))
     if one.get("stage") in _UNBOUND and "sender" in evidence:
         said.append(_sender_text(evidence["sender"]))
+    if "remark" in one:
+        said.append(f"its supervisor noted: {one['remark']}")
     if "record" in evidence:
         said.append(_record_text(evidence["record"], now_ms))
     return "; ".join(said)

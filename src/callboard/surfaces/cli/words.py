@@ -64,6 +64,7 @@ _BASIS = {
     ("weighted_class", "weighted_key"): "next by share",
     ("priority_class", "weighted_key"): "the most urgent, by share of its key",
 }
+_REMARKED = "running, with a remark of its supervisor: callboard explain tells it"
 _UNWATCHED = "its supervisor is gone; the next reconciliation ends it"
 _ENDED = "its run has ended on this machine, and its place is not free yet"
 _OVERDUE = {
@@ -117,6 +118,8 @@ def reason_text(one: dict[str, Any], now_ms: int) -> str:
     reason = str(one["reason"])
     if one.get("stage") == "terminal":
         return _UNWATCHED if one.get("supervisor") == "gone" else _ENDED
+    if reason == "running" and "remark" in one:
+        return _REMARKED
     if reason == "launch_overdue":
         return _OVERDUE.get(str(evidence.get("launch")), _REASONS[reason])
     if reason == "grants_paused" and "pause" in evidence:

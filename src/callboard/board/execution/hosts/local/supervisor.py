@@ -12,7 +12,8 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -25,10 +26,12 @@ from callboard.board.execution.closing import closed_text
 from callboard.board.execution.disposal import dispose
 from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local import adoption
+from callboard.board.execution.hosts.local.ending import FAILURE, SUCCESS, Ending
 from callboard.board.execution.hosts.local.environment import run_environment
 from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
 from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp
@@ -50,49 +53,11 @@ PATIENCE_S = 120.0
 OUTAGE_S = 3_600.0
 RUN_ENDED = "run_ended"
 NOTHING_OPEN = "nothing_open"
-_SUCCESS = "success"
-_FAILURE = "failure"
 _STOPPED = "stopped"
 _SPANS: dict[str, telemetry.SpanName] = {
     "setup": "work-queue.run.setup",
     "worker": "work-queue.run.worker",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """How the run's commands ended, as registry and report keep it.
-
-    `trouble` is one line on what kept them from going on; `error` the host's refusal behind it,
-    where there was one.
-    """
-
-    conclusion: str
-    exit_code: int | None = None
-    signal: int | None = None
-    survivors: tuple[Mapping[str, object], ...] = ()
-    commands: tuple[dict[str, object], ...] = ()
-    trouble: str | None = None
-    error: Mapping[str, object] | None = None
-
-    def after(self, name: str, program: str, outcome: Outcome) -> _Ending:
-        """The ending once one more command is over: success, failure, or how it was cut short."""
-        if outcome.ended == "exited":
-            conclusion = _SUCCESS if outcome.exit_code == 0 else _FAILURE
-        else:
-            conclusion = outcome.ended
-        if name == "setup" and conclusion != _SUCCESS:
-            conclusion = f"setup_{conclusion}"
-        # What outlived an earlier command is still the run's, even if the later one missed it.
-        survivors = list(self.survivors)
-        survivors += [one for it in outcome.survivors if (one := it.document()) not in survivors]
-        return _Ending(
-            conclusion,
-            outcome.exit_code,
-            outcome.signal,
-            tuple(survivors),
-            (*self.commands, {"command": name, "program": program, **outcome.document()}),
-        )
 
 
 class Supervisor:
@@ -130,7 +95,7 @@ class Supervisor:
             return False
         state = self._bind()
         if state is None:
-            self._end(_Ending("not_bound"))
+            self._end(Ending("not_bound"))
             return False
         self._tell(state)
         if state.open_claims == 0:
@@ -150,6 +115,7 @@ class Supervisor:
             terms,
             # Whoever reads of a Claim's end on the board finds the reason in the folder.
             keep=partial(self._write_report, ending),
+            on_wait=self._tell_of_waiting,
         )
         telemetry.tell(result=ending.conclusion)
         with telemetry.span("work-queue.run.wrap-up", dispatch_id=self._dispatch_id):
@@ -164,7 +130,7 @@ class Supervisor:
         """End without executing anything: whatever this run was for is over, and by whom."""
         said = closed_text(self._site.publisher.known(), state)
         self._note(said)
-        ending = _Ending(NOTHING_OPEN, trouble=said)
+        ending = Ending(NOTHING_OPEN, trouble=said)
         self._write_report(ending, {})
         self._end(ending)
         self._release(ending)
@@ -181,19 +147,20 @@ class Supervisor:
     def _bind(self) -> DispatchState | None:
         """Make the binding durable; None where the board refuses it."""
         try:
-            return activate(self._site, self._dispatch_id, self._run_id)
+            bind = partial(activate, self._site, self._dispatch_id, self._run_id)
+            return outlast(bind, self._tell_of_waiting)
         except CallboardError as error:
-            if error.code in UNPUBLISHED:
+            if error.code in UNPUBLISHED | PASSING:
                 raise
             self._note(f"the board refused the binding: {error}")
             return None
 
     # --- the worker's commands -----------------------------------------------------------------
 
-    def _execute(self, state: DispatchState, recipe: Recipe | None) -> _Ending:
+    def _execute(self, state: DispatchState, recipe: Recipe | None) -> Ending:
         if recipe is None:
-            return _Ending("worker_unavailable", trouble="the worker's recipe cannot be read")
-        ending = _Ending(_FAILURE)
+            return Ending("worker_unavailable", trouble="the worker's recipe cannot be read")
+        ending = Ending(FAILURE)
         try:
             self._prepare(state, recipe)
         except CallboardError as error:
@@ -213,11 +180,11 @@ class Supervisor:
             ending = ending.after(name, argv[0], outcome)
             if outcome.ended == "start_failed":
                 self._say_not_started(name, argv[0], str(outcome.reason))
-            if ending.conclusion != _SUCCESS:
+            if ending.conclusion != SUCCESS:
                 break
         return ending
 
-    def _cut_short(self, ending: _Ending, what: str, error: CallboardError) -> _Ending:
+    def _cut_short(self, ending: Ending, what: str, error: CallboardError) -> Ending:
         """The ending where this host could not go on; noted for people as well."""
         self._note(f"{what}: {error}")
         return replace(
@@ -307,7 +274,7 @@ class Supervisor:
 
     # --- the end -------------------------------------------------------------------------------
 
-    def _end(self, ending: _Ending) -> None:
+    def _end(self, ending: Ending) -> None:
         self._site.registry.finish(
             self._run_id,
             conclusion=ending.conclusion,
@@ -317,7 +284,7 @@ class Supervisor:
             now_ms=self._site.clock.now_ms(),
         )
 
-    def _release(self, ending: _Ending) -> None:
+    def _release(self, ending: Ending) -> None:
         proof = Proof("terminal_run", "host_api", conclusion=ending.conclusion)
         actor = self._site.actor("reconciler")
         self._site.publisher.publish(lifecycle.release(self._dispatch_id, proof, RUN_ENDED, actor))
@@ -332,7 +299,7 @@ class Supervisor:
         except CallboardError as error:
             self._note(f"the work tree {str(self._folder.work)!r} is kept: {error.message}")
 
-    def _write_report(self, ending: _Ending, report: dict[str, object]) -> None:
+    def _write_report(self, ending: Ending, report: dict[str, object]) -> None:
         document = {
             "run_id": self._run_id,
             "dispatch_id": self._dispatch_id,
@@ -348,8 +315,22 @@ class Supervisor:
             # It is for people only; the board and the registry have what counts.
             self._note(f"the report could not be written: {error.strerror}")
 
+    def _tell_of_waiting(self, error: CallboardError) -> None:
+        _say(text := f"{error}; this run waits until that is put right")
+        self._note(text)
+
     def _note(self, text: str) -> None:
-        self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
+        """A remark for people, in the log where it cannot be kept: a run ends well without it."""
+        try:
+            self._site.registry.note(self._run_id, text, now_ms=self._site.clock.now_ms())
+        except CallboardError as error:
+            _say(f"{text} ({error.code}: this remark is not on record)")
+
+
+def _say(text: str) -> None:
+    """Leave a line in the supervisor's log, if that can be written; on a full disk it cannot."""
+    with suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{text}\n".encode(errors="backslashreplace"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -378,7 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             supervisor.run()
         except CallboardError as error:
-            sys.stderr.write(f"{error}\n")
+            _say(str(error))
             return 1
         finally:
             telemetry.end()

@@ -80,6 +80,17 @@ class Witness:
         is_watched = supervisor is not None and liveness(supervisor) == "alive"
         return RunEnd(facts.run_id, facts.standing, facts.conclusion, is_watched)
 
+    def remark(self, dispatch: DispatchState) -> str | None:
+        """What the supervisor of a bound run that is not settled noted last for a person, such as
+        what it waits for; None where it noted nothing, and where this machine has no record."""
+        if dispatch.run is None or dispatch.released or not self._has_registry():
+            return None
+        try:
+            row = self._site.registry.by_run(dispatch.run.run_id)
+        except CallboardError:
+            return None
+        return str(row.notes[-1]["text"]) if row is not None and row.notes else None
+
     def sent(self, dispatch: DispatchState) -> bool | None:
         """Whether a process of this machine wrote the launch's start marker, so that the evidence
         about it is here; None before the marker, and where it names no run."""
