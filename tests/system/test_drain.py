@@ -399,3 +399,25 @@ def test_a_drain_from_another_machine_waits_for_the_run_at_home(machines: Machin
     said = Command(two, "drain", "--check", "--offline").end(3)
     assert said.startswith("nothing was in flight when the board was last fetched")
     assert "branch work-queue of the remote origin as fetched" in said
+
+
+def test_a_run_that_ends_while_the_remote_takes_nothing_waits_and_loses_nothing(
+    machines: Machines,
+) -> None:
+    one = machines.all[0]
+    one.submit(slow(one, "a"))
+    one.finish(one.start("dispatch", workers=1, environment=one.environment))
+    one.wait_for(one.file("a-here"))
+    hook = machines.hub / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    one.file("go").touch()
+    until(lambda: one.rows()[0].notes)
+    (note,) = one.rows()[0].notes
+    assert str(note["text"]).startswith("push_refused: ")
+    assert "push_refused" in Command(one, "explain", "a", environment=one.environment).end(0)
+    hook.unlink()
+    until(lambda: one.works()["a"].barrier == "verified", timeout_s=60)
+    until(lambda: not one.supervisors())
+    assert (one.works()["a"].attempts, len(one.journal)) == (1, 1)

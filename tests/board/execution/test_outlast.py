@@ -46,6 +46,18 @@ def test_what_was_judged_or_has_a_patience_of_its_own_is_not_repeated(code: str)
     assert (refused.value.code, left, heard) == (code, ["never"], [])
 
 
+def test_a_remote_that_takes_nothing_is_outlasted_unless_this_clone_may_be_why() -> None:
+    left, heard = [False, True], list[bool]()
+
+    def act() -> str:
+        shallow = left.pop(0)
+        raise CallboardError("push_refused", "no", "put it right", {"shallow": shallow})
+
+    with pytest.raises(CallboardError):
+        outlast(act, lambda error: heard.append(bool(error.details["shallow"])))
+    assert (left, heard) == ([], [False])
+
+
 def test_patience_ends_with_the_last_refusal() -> None:
     act, left = _failing("storage_failed", "ref_locked", "never")
     with pytest.raises(CallboardError) as refused:

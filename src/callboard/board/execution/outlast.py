@@ -1,4 +1,5 @@
-"""Outlasting what keeps a board from being written: a full disk, a lock, a branch that is gone.
+"""Outlasting what keeps a board from being written: a full disk, a lock, a branch that is gone, a
+remote that takes nothing.
 
 For the binding of a run, and for its end, whose outcome would be lost otherwise. It repeats one
 act until it is judged or patience ends; it never decides what to do instead, and never repeats what
@@ -37,13 +38,20 @@ def outlast(
         try:
             return act()
         except CallboardError as error:
-            if error.code not in PASSING or time.monotonic() + pause_s >= deadline_s:
+            if not _is_passing(error) or time.monotonic() + pause_s >= deadline_s:
                 raise
             if error.code not in heard:
                 heard.add(error.code)
                 on_wait(error)
         _pause(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _is_passing(error: CallboardError) -> bool:
+    """A refused push is one, but not where this clone's cut history may be why: that stays."""
+    if error.code == "push_refused":
+        return not error.details.get("shallow")
+    return error.code in PASSING
 
 
 def _pause(seconds: float) -> None:

@@ -101,16 +101,25 @@ class Reconciler:
             )
 
     def _pass(self, may_start: Callable[[], bool]) -> Findings:
-        findings = Findings()
+        """Raises a failure of this machine to start runs last: what is under way is looked after
+        all the same, and no other group loses an attempt by it."""
+        findings, failure = Findings(), None
         projection = self._site.publisher.refresh().projection
         for dispatch_id in list(projection.open_dispatches):
             state = self._site.publisher.refresh().projection.dispatches[dispatch_id]
             if not state.released:
-                step = partial(self._reconcile, state, may_start)
-                findings.dispatches[dispatch_id] = self._guarded(step)
+                step = partial(self._reconcile, state, may_start if failure is None else _never)
+                try:
+                    findings.dispatches[dispatch_id] = self._guarded(step)
+                except CallboardError as error:
+                    if error.code != "launch_failed":
+                        raise
+                    failure = error
         projection = self._site.publisher.refresh().projection
         for work_id in list(projection.pending_deliveries):
             findings.deliveries[work_id] = self._guarded(partial(self._settler.settle, work_id))
+        if failure is not None:
+            raise failure
         return findings
 
     @staticmethod
@@ -278,6 +287,10 @@ class Reconciler:
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")
         self._site.publisher.publish(lifecycle.release(dispatch_id, proof, reason, actor))
+
+
+def _never() -> bool:
+    return False
 
 
 def _is_ordered(order: Order, facts: RunFacts) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from callboard import telemetry
 from callboard.board.execution import workspace
@@ -72,12 +71,18 @@ class WrapUp:
         report = intake.document()
         self._keep(report)
         claims = report["claims"] = [claim.document() for claim in intake.claims]
-        for place, taken in enumerate(intake.claims):
-            claim = outlast(partial(self._prepared, taken), self._on_wait)
-            if claim.outcome != taken.outcome:
+
+        def ended(place: int) -> dict[str, object]:
+            claim = self._prepared(intake.claims[place])
+            if claim.outcome != intake.claims[place].outcome:
                 claims[place] = claim.document()
                 self._keep(report)
-            claims[place] = outlast(partial(self._finish, claim), self._on_wait)
+            return self._finish(claim)
+
+        for place in range(len(claims)):
+            # As a whole: where outputs cannot be stored now, as nothing can, and the Claim cannot
+            # be cancelled for it either, it is completed once both can be written.
+            claims[place] = outlast(partial(ended, place), self._on_wait)
         return report
 
     def _prepared(self, claim: ClaimOutputs) -> ClaimOutputs:
