@@ -166,9 +166,9 @@ ROWS = (
     Row(
         "disk_full", "bind", STARTED, "1 0 0", NO_ROOM, f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1,
     ),
-    # What a worker delivers cannot be stored, which fails its attempt; what is stored waits.
-    Row("disk_full", "execute prepare_outputs", BOUND, "1 0 1", NO_ROOM, "running time", (), 2, 2),
-    Row("disk_full", "finish", BOUND, "1 0 1", NO_ROOM, "running time", (), 1, 1),
+    # A worker that meets it itself fails; what one has done waits until it can be stored.
+    Row("disk_full", "execute", BOUND, "1 0 1", NO_ROOM, "running time", (), 2, 2),
+    Row("disk_full", "prepare_outputs finish", BOUND, "1 0 1", NO_ROOM, "running time", (), 1, 1),
     Row(
         "disk_full", "publish_outputs read_back", COMPLETED, "0 0 1", NO_ROOM,
         f"refused {NO_ROOM}", (MAKE_ROOM,), 1, 1,
@@ -188,11 +188,11 @@ ROWS = (
         "refused repository_unwritable", (GIVE_ACCESS,), 1, 1,
     ),
     Row(
-        "read_only", "execute prepare_outputs", BOUND, "1 0 1", "repository_unwritable",
+        "read_only", "execute", BOUND, "1 0 1", "repository_unwritable",
         "running time", ("repository_unwritable: ",), 2, 2,
     ),
     Row(
-        "read_only", "finish", BOUND, "1 0 1", "repository_unwritable",
+        "read_only", "prepare_outputs finish", BOUND, "1 0 1", "repository_unwritable",
         "running time", ("repository_unwritable: ",), 1, 1,
     ),
     Row(
