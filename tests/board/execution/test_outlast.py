@@ -37,7 +37,7 @@ def test_a_new_obstacle_is_told_as_well() -> None:
     assert heard == ["ref_locked", "storage_failed"]
 
 
-@pytest.mark.parametrize("code", ["run_binding_conflict", "contention", "claim_closed"])
+@pytest.mark.parametrize("code", ["run_binding_conflict", "outcome_unknown", "claim_closed"])
 def test_what_was_judged_or_has_a_patience_of_its_own_is_not_repeated(code: str) -> None:
     heard: list[str] = []
     act, left = _failing(code, "never")

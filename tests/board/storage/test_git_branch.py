@@ -130,7 +130,9 @@ def test_a_branch_moved_back_is_refused_until_it_is_set_right(
         store.append(first, TWO, message="x")
     assert refused.value.details["cause"] == "history_replaced"
     assert store.append(seen, TWO, message="x") == LostRace()
-    assert GitStore(opened(shape.path)).read() == first
+    with pytest.raises(CallboardError) as refused:
+        GitStore(opened(shape.path)).read()
+    assert refused.value.details["cause"] == "history_replaced"
     git(shape.path, "branch", "-f", "work-queue", seen.revision)
     assert store.read() == seen
     assert appended(store, ONE).data == ONE + TWO + ONE
@@ -287,3 +289,37 @@ def test_a_full_ref_name_is_no_branch(name: str, shape: Shape, opened: Open) -> 
     assert refused.value.details == {"branch": name}
     assert name in refused.value.message
     assert "work-queue" in refused.value.hint or "such as" in refused.value.hint
+
+
+def test_a_branch_that_was_set_back_is_refused_by_whoever_comes_next(
+    shape: Shape, git: Git, opened: Open
+) -> None:
+    store = GitStore(opened(shape.path))
+    first = appended(store, ONE)
+    second = appended(store, TWO)
+    git(shape.path, "update-ref", REF, str(first.revision))
+    with pytest.raises(CallboardError) as refused:
+        GitStore(opened(shape.path)).read()
+    assert (refused.value.code, refused.value.details["cause"]) == (
+        "ledger_invalid",
+        "history_replaced",
+    )
+    assert (refused.value.details["seen"], refused.value.details["found"]) == (
+        second.revision,
+        first.revision,
+    )
+    assert f"git branch -f {REF.removeprefix('refs/heads/')} {second.revision}" in (
+        refused.value.hint or ""
+    )
+    git(shape.path, "update-ref", REF, str(second.revision))
+    assert GitStore(opened(shape.path)).read().data == ONE + TWO
+
+
+def test_a_branch_that_was_moved_on_by_others_is_read(shape: Shape, opened: Open) -> None:
+    store = GitStore(opened(shape.path))
+    appended(store, ONE)
+    note = store._last_tip.path.read_bytes()
+    appended(store, TWO)
+    # As after a crash between the move and the note.
+    store._last_tip.path.write_bytes(note)
+    assert GitStore(opened(shape.path)).read().data == ONE + TWO

@@ -163,7 +163,7 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
         said = person.done("cancel", "b", "--reason", "late").stdout
         assert said == (
             "ended b: late\nthe run of b goes on and keeps its place until it ends\n"
-            "  to end it, and whatever it holds: callboard stop b\n"
+            "  to end it and all it holds, on the machine that runs it: callboard stop b\n"
         )
         (kept,) = person.ask("status")["kept_places"]["runs"]
         assert (kept["names"], kept["stage"]) == (["b"], "bound")

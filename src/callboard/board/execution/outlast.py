@@ -19,7 +19,7 @@ from callboard.errors import CallboardError
 PATIENCE_S = 3_600.0
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
-PASSING = UNWRITABLE | {"ledger_invalid"}
+PASSING = UNWRITABLE | {"ledger_invalid", "contention"}
 """Codes with which a board cannot be written, and can once a person has put it right."""
 _T = TypeVar("_T")
 

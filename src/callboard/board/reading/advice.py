@@ -62,8 +62,11 @@ def _past_the_cause(names: Names, lineage: Lineage, state: WorkState, cause: Wor
 
 
 def _back_in_service(projection: Projection, state: WorkState) -> str:
-    """How a node's worker can be had again: restored where it was withdrawn, else deployed."""
+    """How a node's worker can be had again. Where the node follows its worker, HEAD's recipe or
+    somebody's withdrawal is in the way, and a check of the policy tells which."""
     lane = state.lane
+    if not lane.ref:
+        return "callboard policy check"
     route = projection.pool_state(state.work.pool).routes[lane.profile]
     ref = lane.ref or route.current
     how = "--restore " if ref in route.revisions else ""

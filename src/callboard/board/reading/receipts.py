@@ -48,8 +48,8 @@ def request_of(projection: Projection, request_id: str) -> RequestState:
         raise CallboardError(
             "request_unknown",
             f"the board has no request {request_id[:80]!r}",
-            "a request that was refused, or got nothing, leaves no trace; those that stand are "
-            "listed by: callboard ledger log",
+            "a request that was refused, or got nothing, leaves no trace, and one whose outcome is "
+            "unknown may still arrive; those that stand are listed by: callboard ledger log",
         )
     return known
 

@@ -25,7 +25,12 @@ from callboard.board.storage.framing import (
 )
 from callboard.board.storage.last_tip import LastTip
 from callboard.board.storage.refs import check_name
-from callboard.board.storage.refusals import base_mismatch, branch_gone, nothing_to_replace
+from callboard.board.storage.refusals import (
+    base_mismatch,
+    branch_gone,
+    branch_set_back,
+    nothing_to_replace,
+)
 from callboard.board.storage.remote_refusals import queue_not_fetched
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import (
@@ -114,8 +119,8 @@ class GitStore:
 
         Also raises `queue_branch_refused` where the branch is the repository's own line of work
         or holds no ledger file, `ledger_invalid` with cause `file_not_regular` where that is no
-        plain file, or `history_replaced` where this clone has written to the branch and it is gone,
-        and `object_missing` or `object_corrupt` where Git's data is.
+        plain file, or `history_replaced` where this clone has written to the branch and it is gone
+        or set back, and `object_missing` or `object_corrupt` where Git's data is.
         """
         with self._lock:
             # Looked at under the lock: a tip older than the last one seen is a branch gone back.
@@ -234,6 +239,8 @@ class GitStore:
         """
         seen = self._last
         if seen.revision != revision:
+            if seen.revision is None and revision is not None:
+                self._refuse_set_back(revision)
             tip = _ABSENT if revision is None else self._loaded(revision)
             if not tip.data.startswith(seen.data) and not self._succeeds(seen, tip):
                 raise self._replaced(seen, tip)
@@ -294,6 +301,16 @@ class GitStore:
         last = None if self._last.revision else self._last_tip.read()
         if last is not None:
             raise branch_gone(self._where, self._branch, last, self._last_tip.path)
+
+    def _refuse_set_back(self, revision: str) -> None:
+        """A branch that no longer holds what was written here last: its ends would be forgotten."""
+        last = None if self.is_far else self._last_tip.read()
+        if last is None or self._descends(revision, last):
+            return
+        # Another writer may have moved it on, and noted that, since it was looked at.
+        found = self.revision()
+        if found is None or not self._descends(found, last):
+            raise branch_set_back(self._where, self._branch, last, revision, self._last_tip.path)
 
     def _refuse_unborn(self) -> None:
         self._refuse_unfetched()

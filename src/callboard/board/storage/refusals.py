@@ -80,6 +80,25 @@ def branch_gone(where: str, branch: str, last: str, note: Path) -> CallboardErro
     )
 
 
+def branch_set_back(where: str, branch: str, last: str, found: str, note: Path) -> CallboardError:
+    """The refusal of a board whose branch does not lead back to what was written here last."""
+    return CallboardError(
+        "ledger_invalid",
+        f"{where} is at {found}, which does not lead back to commit {last}, where it was when the "
+        "board was last written here",
+        f"set it back: git branch -f {shlex.quote(branch)} {last}; to go on with what is there now "
+        f"instead, and do again what it has forgotten, delete {str(note)!r}",
+        {
+            "cause": "history_replaced",
+            "line": 1,
+            "byte": 0,
+            "where": where,
+            "seen": last,
+            "found": found,
+        },
+    )
+
+
 def nothing_to_replace() -> CallboardError:
     """The refusal to replace a ledger that is not there."""
     return CallboardError(

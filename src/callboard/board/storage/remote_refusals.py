@@ -19,6 +19,8 @@ UNPUBLISHED = OUTAGES | {"contention", "outcome_unknown", "push_refused"}
 
 # Up to the last `@` before the path: a password may hold one too.
 _USERINFO = re.compile(r"(?<=://)[^/\s]*@")
+# Git also names a host without its scheme, as where it could not look it up.
+_BARE_USERINFO = re.compile(r"[^\s/@:]+:[^\s/@]+@(?=\S)")
 _QUERY = re.compile(r"(://[^\s?#]*[?#])\S+")
 
 
@@ -173,7 +175,7 @@ def queue_not_fetched(name: str, branch: str) -> CallboardError:
 
 def without_secrets(said: str) -> str:
     """What git said, without what stands before the host and behind the path in an address."""
-    return _QUERY.sub(r"\1***", _USERINFO.sub("", said))
+    return _QUERY.sub(r"\1***", _BARE_USERINFO.sub("", _USERINFO.sub("", said)))
 
 
 def _plain(text: str) -> str:

@@ -40,6 +40,8 @@ _MAX_TIPS = 1_000
 _MOST_REASONS = 8
 _LONGEST_REASON = 500
 _FIRST_PAUSE_S = 0.2
+_NO_MATCH = 1
+"""How `git config` ends where nothing stands under the names it was asked for."""
 _LONGEST_PAUSE_S = 10.0
 T = TypeVar("T")
 
@@ -262,6 +264,8 @@ class Transport:
         name = re.escape(self.remote)
         pattern = rf"^(remote\.{name}\.url|core\.sshcommand)$"
         ended = self._run("config", ["--null", "--get-regexp", pattern])
+        if ended.status != _NO_MATCH:
+            self._require(ended, "asked for its address")
         keys = {one.split(b"\n", 1)[0] for one in ended.output.split(b"\0")}
         if f"remote.{self.remote}.url".encode() not in keys:
             raise remote_unknown(self.remote, str(self._git_dir))

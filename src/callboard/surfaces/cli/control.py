@@ -73,7 +73,10 @@ def _cancel_text(board: Board, document: dict[str, Any], asked: list[str]) -> It
         yield f"nothing new: {named(before)} ended before"
     for work_id in document.get("still_running", []):
         yield f"the run of {names.label(work_id)} goes on and keeps its place until it ends"
-        yield Hint(f"callboard stop {names.typed(work_id)}", "  to end it, and whatever it holds: ")
+        yield Hint(
+            f"callboard stop {names.typed(work_id)}",
+            "  to end it and all it holds, on the machine that runs it: ",
+        )
     blocked = _blocked(projection, asked)
     if blocked:
         yield f"what waits for {'it' if len(asked) == 1 else 'them'} is stuck: {named(blocked)}"

@@ -201,8 +201,9 @@ def _why_text(document: dict[str, Any]) -> Iterator[Block]:
     if document["column"] == "done":
         when = clock(document.get("since_ms"), now_ms)
         yield f"  since {when}, after {count(document['attempts'], 'attempt')}"
-        yield Hint(f"callboard show {document['typed']}")
-    yield f"  {stage_text(document['stage'])}"
+    if document["stage"] not in ("waiting", "ready"):
+        # Of those the first line has said it, with what they wait for.
+        yield f"  {stage_text(document['stage'])}"
     if evidence := evidence_text(document, now_ms):
         yield f"  {evidence}"
     yield from _lineage(document, "  ")
@@ -211,6 +212,8 @@ def _why_text(document: dict[str, Any]) -> Iterator[Block]:
             yield f"  and {obstacle_text(obstacle, now_ms)}"
     if "line" in document:
         yield from _line_text(document["line"], document["reason"])
+    if document["column"] == "done":
+        yield Hint(f"callboard show {document['typed']}")
     if "next" in document:
         yield Hint(document["next"])
     yield faint(stamp_text(document))

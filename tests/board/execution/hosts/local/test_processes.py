@@ -274,6 +274,12 @@ def test_what_a_leader_leaves_behind_is_ended_or_named(
     assert outcome.document()["survivors"] == [survivor.document()]
 
 
+def test_what_a_leader_that_failed_leaves_behind_is_ended(place: Path, run_id: str) -> None:
+    outcome = run(shell(place, f"{escape()} exit 3"), run_id)
+    assert (outcome.ended, outcome.exit_code, outcome.survivors) == ("exited", 3, ())
+    assert gone(int((place / "escaped").read_text()))
+
+
 def test_a_stopped_member_of_the_group_does_not_outlive_it(place: Path, run_id: str) -> None:
     asked = shell(place, "sleep 600 & kill -STOP $!; echo $!; exit 0")
     assert run(asked, run_id).survivors == ()
@@ -424,7 +430,7 @@ def test_the_first_process_of_a_namespace_supervises_and_leaves_no_zombies(
 ) -> None:
     assert NAMESPACE is not None
     # Members that end in the group come to process 1, which has to ask for their outcome.
-    script = f"sleep 600 & (sleep 600 & sleep 600 & exit 0); {escape()} exit 4"
+    script = f"sleep 600 & (sleep 600 & sleep 600 & exit 0); {escape()} exit 0"
     with supervised(place, run_id, "running", "sh", "-c", script, prefix=NAMESPACE) as (
         process,
         leader,
@@ -433,7 +439,7 @@ def test_the_first_process_of_a_namespace_supervises_and_leaves_no_zombies(
         go(process)
         assert process.stdout is not None
         outcome = json.loads(process.stdout.readline())
-    assert (outcome["ended"], outcome["exit_code"]) == ("exited", 4)
+    assert (outcome["ended"], outcome["exit_code"]) == ("exited", 0)
     escaped = int((place / "escaped").read_text())
     assert [one["pid"] for one in outcome["survivors"]] == [escaped]
     assert outcome["zombies"] == []

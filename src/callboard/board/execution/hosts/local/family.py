@@ -56,7 +56,11 @@ class Family:
             os.killpg(self._leader_pid, number)
 
     def survivors(self) -> tuple[Survivor, ...]:
-        """What still runs and belongs to the run, wherever it is.
+        """What still runs of this run, named; see `rest`."""
+        return members.survivors(self.rest())
+
+    def rest(self) -> list[ProcessFacts]:
+        """All that still runs of this run, wherever it has moved to.
 
         That is the group and the session, all that carries the run's mark, and, where this
         process adopts orphans, every descendant that was not there before.
@@ -69,7 +73,7 @@ class Family:
             new = [facts for facts in ours if facts.key not in self._before]
             self._reap(new)
             found += new
-        return members.survivors(found)
+        return members.living(found)
 
     def _reap(self, processes: list[ProcessFacts]) -> None:
         for facts in processes:

@@ -49,6 +49,7 @@ SUPERVISOR_LOST = "supervisor_lost"
 EVENT = "host_dispatch"
 SUPERVISOR_MODULE = "callboard.board.execution.hosts.local.supervisor"
 
+_MAX_NAMED = 5
 # 128 bits in decimal: nothing else is ever made a part of a path.
 _RUN_ID = re.compile(r"[0-9]{1,39}")
 
@@ -259,15 +260,28 @@ class LocalHost:
         if standing != "abandoned":
             return "ended" if standing == "ended" else "unknown"
         survivors = stop_orphans(row.run_id, row.worker, ORPHAN_GRACE_S)
+        if survivors:
+            # Perhaps of the run, and still at its work: another attempt must not begin beside it.
+            self._note_once(row, survivors)
+            return "unknown"
         self._site.registry.finish(
             row.run_id,
             conclusion=SUPERVISOR_LOST,
             exit_code=None,
             signal=None,
-            survivors=[survivor.document() for survivor in survivors],
+            survivors=[],
             now_ms=self._site.clock.now_ms(),
         )
         return "ended"
+
+    def _note_once(self, row: WorkerRun, survivors: tuple[members.Survivor, ...]) -> None:
+        named = ", ".join(f"{one.pid} ({one.command})" for one in survivors[:_MAX_NAMED])
+        text = (
+            f"its supervisor is gone, and process {named} may be of this run: end what is, then "
+            "callboard reconcile"
+        )
+        if not any(note["text"] == text for note in row.notes):
+            self._site.registry.note(row.run_id, text, now_ms=self._site.clock.now_ms())
 
     def logs(self, run_id: str, *, limit_bytes: int) -> tuple[Log, ...]:
         """The ends of the log files in the run's folder."""

@@ -1,8 +1,8 @@
 """Stopping what a killed supervisor left behind, from a record of its worker's leader alone.
 
-Only processes proven to be of that run are signalled: the recorded leader, its group and session
-while they cannot have been given to others, and in them what carries the run's mark. The rest is
-named, never touched.
+Only processes proven to be of that run are signalled: what carries the run's mark, the recorded
+leader, its group and its session while they cannot have been given to others. The rest is named,
+never touched.
 """
 
 from __future__ import annotations
@@ -42,19 +42,17 @@ def stop_orphans(
     `process_unknown` where the record is of another host, pid namespace or boot, unless this
     machine was started anew since and nothing with the run's mark lives: nothing is signalled.
     """
-    if worker is None:
-        return _survivors(run_id, worker)
-    if state(worker) == "unknown":
+    if worker is not None and state(worker) == "unknown":
         raise _unknown(run_id, worker, why_unknown(worker))
-    if worker.boot_id != current().boot_id:
+    if worker is not None and worker.boot_id != current().boot_id:
         living = members.survivors(members.marked(run_id, members.everyone()))
         if living:
             found = f"its machine was started anew since, and yet process {living[0].pid} is of it"
             raise _unknown(run_id, worker, found)
-    else:
-        for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_WAIT_S)):
-            if not _stop(run_id, worker, number, monotonic, wait_s):
-                break
+        return ()
+    for number, wait_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, _KILL_WAIT_S)):
+        if not _stop(run_id, worker, number, monotonic, wait_s):
+            break
     return _survivors(run_id, worker)
 
 
@@ -69,7 +67,7 @@ def _unknown(run_id: str, worker: ProcessIdentity, why: str) -> CallboardError:
 
 def _stop(
     run_id: str,
-    worker: ProcessIdentity,
+    worker: ProcessIdentity | None,
     number: signal.Signals,
     monotonic: Callable[[], float],
     wait_s: float,
@@ -90,9 +88,18 @@ def _stop(
     return left
 
 
-def _ours(run_id: str, worker: ProcessIdentity) -> list[ProcessFacts]:
-    """The living members of the recorded group or session, as far as they are proven ours."""
+def _ours(run_id: str, worker: ProcessIdentity | None) -> list[ProcessFacts]:
+    """The living that are proven to be of the run."""
     processes = members.everyone()
+    marked = members.marked(run_id, processes)
+    found = [] if worker is None else _of_group(worker, processes, {one.pid for one in marked})
+    return list({facts.key: facts for facts in (*marked, *found)}.values())
+
+
+def _of_group(
+    worker: ProcessIdentity, processes: list[ProcessFacts], marked: set[int]
+) -> list[ProcessFacts]:
+    """The living members of the recorded group or session, as far as they are proven ours."""
     gathered = _gathered(worker, processes)
     holder = look(worker.pid)
     if holder is not None:
@@ -100,19 +107,16 @@ def _ours(run_id: str, worker: ProcessIdentity) -> list[ProcessFacts]:
         # its own. By a later process: then nothing of the recorded group can be left, since the
         # system gives no number away that a group or session still bears.
         return gathered if holder.started == worker.started else []
-    if not gathered:
-        return []
-    marked = {facts.pid for facts in members.marked(run_id, processes)}
     if any(facts.pid in marked and facts.session == worker.pid for facts in gathered):
         # A session with one marked member is the run's own, so its unmarked ones are too.
-        return [facts for facts in gathered if facts.session == worker.pid or facts.pid in marked]
-    return [facts for facts in gathered if facts.pid in marked]
+        return [facts for facts in gathered if facts.session == worker.pid]
+    return []
 
 
 def _survivors(run_id: str, worker: ProcessIdentity | None) -> tuple[Survivor, ...]:
-    found = members.marked(run_id, members.everyone())
-    if worker is not None and worker.boot_id == current().boot_id:
-        found += _ours(run_id, worker) + _ambiguous(worker)
+    found = _ours(run_id, worker)
+    if worker is not None:
+        found += _ambiguous(worker)
     return members.survivors(found)
 
 

@@ -226,8 +226,9 @@ class HeldProcess:
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ, log)
             cause = self._until_leader_ends(selector, began + self._command.timeout_s)
-            # What was started by a command that is stopped goes with it, wherever it moved to.
-            tree = [] if cause == "exited" else self._family.tree()
+            # What was started by a command that is stopped goes with it, wherever it moved to; so
+            # does what one leaves that failed, as it may be tried again beside it.
+            tree = self._family.tree() if cause != "exited" else self._left_by_a_failure()
             self._clear(selector, tree)
         self._last_drain()
         duration_ms = max(0, round((self._monotonic() - began) * 1000))
@@ -305,6 +306,13 @@ class HeldProcess:
                 watch.callback(selector.unregister, descriptor)
                 return _LEADER_WATCHED_LOOK_EVERY_S
         return _LOOK_EVERY_S
+
+    def _left_by_a_failure(self) -> list[ProcessFacts]:
+        """What still runs where the leader ended badly; what a good end leaves is let be."""
+        options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        ended = os.waitid(os.P_PID, self._process.pid, options)
+        is_good = ended is not None and (ended.si_code, ended.si_status) == (os.CLD_EXITED, 0)
+        return [] if is_good else self._family.rest()
 
     def _leader_lives(self) -> bool:
         """Whether the leader runs. It is not reaped: its number and group stay its own."""
