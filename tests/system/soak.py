@@ -70,6 +70,7 @@ class Posting:
     chance: random.Random
     answered: dict[str, str] = field(default_factory=dict)
     repeated: int = 0
+    turned_away: int = 0
     _at: int = 0
     _until_s: float = 0.0
 
@@ -111,6 +112,11 @@ class Posting:
     def _ended(self, process: subprocess.Popen[bytes], torment: bool) -> None:
         """Where it was answered go on, but now and then ask once more, as after a lost answer."""
         del self.cast.living[self._name]
+        if process.returncode == 1 and '"code":"ledger_limit"' in self.cast.words(SUBMITTER, "out"):
+            # What is open has to be closed first, and room is kept for that: asked again later.
+            self.cast.forget(process)
+            self.turned_away += 1
+            return
         self.cast.note(self._name, process)
         if process.returncode != 0:
             self.repeated += 1
@@ -157,6 +163,7 @@ class Soak:
             "hits": dict(sorted(self._tormentor.hits.items())),
             "starts": dict(sorted(self._cast.starts.items())),
             "submissions_repeated": self._posting.repeated,
+            "submissions_turned_away": self._posting.turned_away,
             "gave_up": dict(Counter(one.part for one in self._cast.unasked)),
             "ledger_verified": verified["works"] == self._measure.tasks,
         }

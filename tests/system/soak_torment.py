@@ -101,6 +101,11 @@ class Cast:
                 self.note(name, process)
             self.start(name, argv)
 
+    def forget(self, process: subprocess.Popen[bytes]) -> None:
+        """Take one off the list whose end was as it should be."""
+        self.world.processes.remove(process)
+        del self._logs[process.pid]
+
     def note(self, name: str, process: subprocess.Popen[bytes]) -> None:
         """Remember an end that was not this soak's doing, nor that of a process which was done."""
         self.world.processes.remove(process)
