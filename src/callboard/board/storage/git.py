@@ -299,7 +299,8 @@ class GitStore:
             raise queue_not_fetched(remote, self._branch)
         # What this process has read itself is compared where the ledger is.
         last = None if self._last.revision else self._last_tip.read()
-        if last is not None:
+        # Another writer may have begun it, and noted that, since it was looked for.
+        if last is not None and self.revision() is None:
             raise branch_gone(self._where, self._branch, last, self._last_tip.path)
 
     def _refuse_set_back(self, revision: str) -> None:
