@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
 
 import pytest
 
-from callboard.board.execution import reconcile
+from callboard.board.projection.entities import CONFLICTS
 from callboard.board.publishing import compaction
-from callboard.board.reading import advice
 from callboard.board.reading.columns import Columns
 from callboard.board.reading.detail import detail, placed_document, why
 from callboard.board.reading.receipts import receipt, request_of
@@ -102,7 +100,7 @@ def of_launch(board: StagedBoard) -> str:
 
 def test_every_word_has_its_test() -> None:
     # That a run has ended on its host is for who can ask the host.
-    assert {*WAYS, "terminal"} == set(STAGES) == set(get_args(Stage))
+    assert {*WAYS, "terminal"} == set(STAGES)
 
 
 @pytest.mark.parametrize("stage", WAYS)
@@ -221,7 +219,7 @@ def test_what_a_checkpoint_forgot_is_called_so(board: StagedBoard) -> None:
     assert found["next"] == "callboard reconcile"
 
 
-@pytest.mark.parametrize("reason", sorted(advice.CONFLICTS))
+@pytest.mark.parametrize("reason", sorted(CONFLICTS))
 @pytest.mark.parametrize("state", ["uncertain", "unresolved"])
 def test_runs_that_contradict_each_other_lead_to_their_trace(
     board: StagedBoard, reason: str, state: Stage
@@ -240,9 +238,8 @@ def test_runs_that_contradict_each_other_lead_to_their_trace(
     assert of_grant["dispatches"][0]["reason"] == reason
 
 
-def test_the_words_of_contradictions_are_the_reconcilers() -> None:
-    assert advice.BINDING_CONFLICT == reconcile.BINDING_CONFLICT
-    assert advice.RERUN == reconcile.RERUN
+def test_the_words_of_contradictions_are_those_of_the_ledger() -> None:
+    assert {*CONFLICTS} == {"run_binding_conflict", "rerun_without_authority"}
 
 
 def test_a_granted_node_is_stuck_while_grants_are_paused(board: StagedBoard) -> None:

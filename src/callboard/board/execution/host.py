@@ -22,6 +22,9 @@ Outlook = Literal["complete", "pending", "ruled_out", "unknown"]
 """What may still come of a launch beside the runs that were found: nothing, a run that is on its
 way, nothing for ever (which is proof), or nobody can tell from here."""
 
+RUN_UNKNOWN = "run_unknown_here"
+"""Why nobody can tell: this machine has no record of the run."""
+
 RuledOut = Literal["ruled_out", "pending", "unknown"]
 CancelAnswer = Literal["asked", "ended", "unknown"]
 

@@ -13,10 +13,10 @@ from typing import Literal
 
 from callboard import telemetry
 from callboard.board.execution.dispatcher import NOT_LAUNCHED, Dispatcher
-from callboard.board.execution.host import Host, Order, RunFacts, Sighting
+from callboard.board.execution.host import RUN_UNKNOWN, Host, Order, RunFacts, Sighting
 from callboard.board.execution.patience import Patience
 from callboard.board.execution.settle import Settler, run_of
-from callboard.board.projection.entities import DispatchState
+from callboard.board.projection.entities import BINDING_CONFLICT, RERUN, DispatchState
 from callboard.board.protocol.policy import Reconciliation
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
@@ -27,17 +27,15 @@ from callboard.errors import CallboardError
 # How long a launch that somebody with other evidence may only just have begun is left alone, where
 # the policy's deadline is not shorter.
 ELSEWHERE_GRACE_MS = 60_000
-BINDING_CONFLICT = "run_binding_conflict"
 NOT_RULED_OUT = "not_ruled_out"
 PENDING = "launch_pending"
-RERUN = "rerun_without_authority"
 NO_LOOK = frozenset({"registry_busy"})
 """Codes of a host that was too busy to look: that tells nothing of the launch, not even doubt."""
 
 OUT_OF_REACH = frozenset(
     {
         "grants_paused", "host_unsupported", "launch_unresolved", "lifecycle_limit",
-        "process_unknown", "run_unknown_here", "supervisor_unknown_here", "waiting_for_slot",
+        "process_unknown", RUN_UNKNOWN, "supervisor_unknown_here", "waiting_for_slot",
         "worker_unavailable", BINDING_CONFLICT, RERUN,
     }
 )  # fmt: skip
@@ -266,7 +264,7 @@ class Reconciler:
             return self._ended(host, order, facts)
         if facts.standing in ("queued", "running"):
             return "running"
-        return facts.why or "run_unknown_here"
+        return facts.why or RUN_UNKNOWN
 
     def _ended(self, host: Host, order: Order, facts: RunFacts) -> str:
         """Close what is open, and free the place, once: when nothing of the launch is left."""

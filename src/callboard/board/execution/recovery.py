@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.host import CancelAnswer, Order
+from callboard.board.execution.host import RUN_UNKNOWN, CancelAnswer, Order
 from callboard.board.execution.hosts.choice import hosts_of
 from callboard.board.execution.pulse import wait_for_change
 from callboard.board.execution.reconcile import Reconciler
@@ -23,7 +23,6 @@ from callboard.errors import CallboardError
 
 # What ends a pass and not the watch: the next one meets another board, or another network.
 _PASSING = OUTAGES | {"contention", "outcome_unknown", "queue_missing", "launch_failed"}
-ELSEWHERE = "run_unknown_here"
 _SETTLED = frozenset({"decided", "failed", "refused", "released", "verified"})
 _MOVING = frozenset(
     {
@@ -123,7 +122,7 @@ def _look(site: Site, reconciler: Reconciler, start: bool) -> list[Found]:
 
 def _launch(site: Site, state: DispatchState, word: str) -> Found:
     # A run that another machine of a shared board may watch over is that machine's affair.
-    is_elsewhere = word == ELSEWHERE and state.run is not None and site.remote is not None
+    is_elsewhere = word == RUN_UNKNOWN and state.run is not None and site.remote is not None
     return Found(
         "launch",
         state.assignment.dispatch_id,

@@ -28,6 +28,11 @@ Effects = Literal["none", "partial", "unknown"]
 ClaimPhase = Literal["open", "completed", "cancelled"]
 DispatchPhase = Literal["reserved", "started", "bound", "rejected", "uncertain", "unresolved"]
 
+BINDING_CONFLICT = "run_binding_conflict"
+RERUN = "rerun_without_authority"
+CONFLICTS = frozenset({BINDING_CONFLICT, RERUN})
+"""Reasons of a doubt in which runs were found, so that another look by itself changes nothing."""
+
 
 class WorkState(Struct, frozen=True, kw_only=True, gc=False):
     """One admitted Work: its record and what became of it.

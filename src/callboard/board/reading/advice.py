@@ -6,7 +6,7 @@ Every answer is one command line that can be pasted, and none of them frees a pl
 
 from __future__ import annotations
 
-from callboard.board.projection.entities import DispatchState, WorkState
+from callboard.board.projection.entities import CONFLICTS, DispatchState, WorkState
 from callboard.board.projection.lineage import Lineage
 from callboard.board.projection.routes import INCOMPATIBLE, UNAVAILABLE
 from callboard.board.projection.state import Projection
@@ -15,10 +15,6 @@ from callboard.board.scheduling.explanation import Obstacle
 
 RECONCILE = "callboard reconcile"
 RESUME = "callboard resume grants --reason CODE"
-BINDING_CONFLICT = "run_binding_conflict"
-RERUN = "rerun_without_authority"
-CONFLICTS = frozenset({BINDING_CONFLICT, RERUN})
-"""Doubts in which runs were found, and another look by itself changes nothing."""
 _SHORT = 12
 
 

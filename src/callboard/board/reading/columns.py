@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal
 
 from callboard.board.ledger.finish import ATTEMPTS_EXHAUSTED
-from callboard.board.projection.entities import ClaimState, WorkState
+from callboard.board.projection.entities import CONFLICTS, ClaimState, WorkState
 from callboard.board.projection.lineage import Lineage
 from callboard.board.projection.routes import INCOMPATIBLE, UNAVAILABLE
 from callboard.board.projection.state import Projection
@@ -138,7 +138,7 @@ class Columns:
             if self.view.at_ms - since <= bound:
                 return Placed(state, "running", reason, since, evidence)
             reason = "launch_overdue"
-        elif dispatch.reason in advice.CONFLICTS and dispatch.state != "rejected":
+        elif dispatch.reason in CONFLICTS and dispatch.state != "rejected":
             reason = str(dispatch.reason)
         evidence["waited_ms"] = self.view.at_ms - since
         step = advice.for_launch(self._projection, dispatch)

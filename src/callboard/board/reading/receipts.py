@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from callboard.board.ledger.history import History
-from callboard.board.projection.entities import ClaimState, DispatchState, RequestState
+from callboard.board.projection.entities import (
+    BINDING_CONFLICT,
+    ClaimState,
+    DispatchState,
+    RequestState,
+)
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import POSITION_BITS
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import DispatchNextParameters, SubmitParameters
-from callboard.board.reading.advice import BINDING_CONFLICT
 from callboard.board.reading.attempts import launch_status
 from callboard.board.reading.columns import Columns
 from callboard.board.reading.lines import trace_facts

@@ -7,7 +7,7 @@ it, and labels it as evidence.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
 from callboard.board.projection.state import Projection
@@ -26,20 +26,7 @@ Stage = Literal[
     "failed",
     "cancelled",
 ]
-STAGES: tuple[Stage, ...] = (
-    "waiting",
-    "ready",
-    "granted",
-    "started",
-    "uncertain",
-    "unresolved",
-    "bound",
-    "terminal",
-    "completed_pending",
-    "verified",
-    "failed",
-    "cancelled",
-)
+STAGES: tuple[Stage, ...] = get_args(Stage)
 LaunchStage = Stage | Literal["released"]
 
 READY_REASONS = frozenset({"ready", "capacity_blocked", "grants_paused"})

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callboard.board.board import Accepted, Board
+from callboard.board.projection.entities import BINDING_CONFLICT
 from callboard.board.protocol.commit import DispatchNextParameters
 from callboard.board.protocol.policy import CEILINGS
-from callboard.board.reading.advice import BINDING_CONFLICT, RECONCILE
+from callboard.board.reading.advice import RECONCILE
 from callboard.board.reading.overview import overview
 from callboard.board.reading.receipts import no_grant
 from callboard.surfaces.cli.chosen import (

@@ -19,6 +19,7 @@ from typing import IO
 from callboard import telemetry
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.host import (
+    RUN_UNKNOWN,
     CancelAnswer,
     LaunchAnswer,
     Log,
@@ -191,7 +192,7 @@ class LocalHost:
             profile = order.profile
             return RunFacts(
                 run_id, 1, profile.workflow, profile.ref, "", EVENT, "unknown",
-                why="run_unknown_here",
+                why=RUN_UNKNOWN,
             )  # fmt: skip
         return self._facts(order, row)
 
@@ -209,7 +210,7 @@ class LocalHost:
         # It may be open under another name of this repository, which was moved or copied since:
         # a fence under the present name would not stop that run.
         if any(run.dispatch_id == order.dispatch_id for run in registry.list_open()):
-            return Sighting((), "unknown", "run_unknown_here")
+            return Sighting((), "unknown", RUN_UNKNOWN)
         return Sighting((), "complete")
 
     def _may_begin(self, row: WorkerRun) -> bool:
@@ -299,7 +300,7 @@ def _standing(row: WorkerRun) -> tuple[RunStanding, str | None]:
     if row.state == "prepared":
         return "queued", None
     if row.state == "void":
-        return "unknown", "run_unknown_here"
+        return "unknown", RUN_UNKNOWN
     alive = "unknown" if row.supervisor is None else liveness(row.supervisor)
     if alive == "unknown":
         return "unknown", "supervisor_unknown_here"
