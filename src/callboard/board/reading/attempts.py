@@ -28,6 +28,12 @@ def attempts_by_work(projection: Projection) -> dict[str, list[ClaimState]]:
     return found
 
 
+def launches_of(projection: Projection, work_id: str) -> list[DispatchState]:
+    """The launches of a Work's Claims, the latest first; also of those that have ended."""
+    claims = [one.claim for one in projection.claims.values() if one.claim.work_id == work_id]
+    return [projection.dispatches[one.dispatch_id] for one in reversed(claims)]
+
+
 def launch_status(dispatch: DispatchState) -> str:
     """One word for how a launch stands, in the words of §7.13."""
     return "released" if dispatch.released else LAUNCH_STATUS[dispatch.state]

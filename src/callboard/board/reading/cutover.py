@@ -33,13 +33,14 @@ def cutover(view: View, graph: str, prefixes: Sequence[str]) -> Document:
     `cutover_graph_unknown`, or `cutover_nothing_old` where a prefix means no node.
     """
     old = _old(view.projection, graph, prefixes)
-    found = _Violations(view, old).all()
-    projection = view.projection
     columns = Columns(view)
+    found = _Violations(columns, old).all()
+    projection = view.projection
     stages = Counter(columns.stage(columns.place(state)) for state in old.values())
     return {
         **view.stamp(),
-        "complete": not found,
+        # A snapshot cannot know what there is now.
+        "complete": not found and view.provenance == "live",
         "graph": graph,
         "old": list(prefixes),
         "nodes": {"count": len(old), "stages": dict(sorted(stages.items()))},
@@ -98,11 +99,11 @@ def _begins(key: str, prefix: str) -> bool:
 class _Violations:
     """Finds them, kind by kind and oldest first."""
 
-    def __init__(self, view: View, old: dict[str, WorkState]) -> None:
-        self._projection = view.projection
+    def __init__(self, columns: Columns, old: dict[str, WorkState]) -> None:
+        self._projection = columns.view.projection
         self._old = old
-        self._columns = Columns(view)
-        self._in_flight = InFlight(view)
+        self._columns = columns
+        self._in_flight = InFlight(columns.view)
         self._names = self._in_flight.names
 
     def all(self) -> list[Document]:

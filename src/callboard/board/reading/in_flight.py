@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from callboard.board.projection.entities import DispatchState, WorkState
+from callboard.board.projection.entities import CONFLICTS, DispatchState, WorkState
 from callboard.board.projection.exhaustion import spent_works
 from callboard.board.reading import advice
 from callboard.board.reading.attempts import launch_status
@@ -26,14 +26,20 @@ DRAIN = "callboard drain"
 def in_flight(view: View, left: list[Document], *, admission: bool) -> Document:
     """Whether a board is drained: grants paused, with `admission` that too, and nothing `left`.
 
-    `{drained, paused, pauses, count, unresolved, left}`; `left` has at most `MAX_LEFT` of `count`.
+    `{drained, ending, paused, pauses, count, unresolved, left}`; `left` has at most `MAX_LEFT` of
+    `count`. `ending` is `drained`, `checked` where it is not, or `snapshot` where it was: what a
+    snapshot shows is over, and what there is now it cannot know.
     """
     projection = view.projection
     paused = {"admission": projection.admission_paused, "grants": projection.grants_paused}
     is_paused = projection.grants_paused and (projection.admission_paused or not admission)
+    ending = "checked"
+    if is_paused and not left:
+        ending = "drained" if view.provenance == "live" else "snapshot"
     return {
         **view.stamp(),
-        "drained": is_paused and not left,
+        "drained": ending == "drained",
+        "ending": ending,
         "paused": paused,
         "pauses": pauses(view),
         "count": len(left),
@@ -84,7 +90,7 @@ class InFlight:
         }
 
     def _next(self, state: DispatchState, stage: LaunchStage) -> str:
-        if stage == "unresolved" or (stage == "uncertain" and state.reason in advice.CONFLICTS):
+        if stage == "unresolved" or (stage == "uncertain" and state.reason in CONFLICTS):
             return advice.for_launch(self._projection, state)
         if stage == "granted" and (spent := spent_works(self._projection, state)):
             names = " ".join(self.names.typed(work_id) for work_id in spent[:MAX_MEMBERS])

@@ -114,10 +114,7 @@ def _check(context: click.Context, board: Board, admission: bool) -> None:
         view, _located(board, view.projection, InFlight(view).all()), admission=admission
     )
     document |= board.site.place()
-    document |= {"ending": "drained" if document["drained"] else "checked", "handed_back": []}
-    if document["drained"] and document["provenance"] == "snapshot":
-        # What a copy shows is over; what there is now it cannot know.
-        document |= {"drained": False, "ending": "snapshot"}
+    document["handed_back"] = []
     emit(context, document, lambda: _text(document, admission))
     if not document["drained"]:
         context.exit(NOTHING)
@@ -284,8 +281,6 @@ def check(context: click.Context, graph: str, old: tuple[str, ...]) -> None:
     board = board_of(context)
     view = board.view().with_history()
     document = cutover_document(view, graph, old) | board.site.place()
-    if document["provenance"] == "snapshot":
-        document["complete"] = False
     _located(board, view.projection, document["violations"])
     emit(context, document, lambda: _cutover_text(document))
     if not document["complete"]:

@@ -14,7 +14,7 @@ from callboard.board.board import Board
 from callboard.board.execution.host import Log
 from callboard.board.projection.entities import DispatchState
 from callboard.board.projection.state import Projection
-from callboard.board.reading.attempts import attempts_by_work
+from callboard.board.reading.attempts import launches_of
 from callboard.board.reading.names import MIN_PREFIX, Names, find_work
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import board_of, board_options
@@ -71,8 +71,7 @@ def logs(context: click.Context, node: str | None, run_id: str | None, tail: int
 def _of_node(board: Board, projection: Projection, node: str) -> tuple[DispatchState, str]:
     """The last launch of a node that has a run, as far as board and machine know."""
     state = find_work(projection, node)
-    for claim in reversed(attempts_by_work(projection).get(state.work.work_id, [])):
-        dispatch = projection.dispatches[claim.claim.dispatch_id]
+    for dispatch in launches_of(projection, state.work.work_id):
         run_id = board.host.run_of(dispatch)
         if run_id is not None:
             return dispatch, run_id

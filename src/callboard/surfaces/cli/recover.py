@@ -16,7 +16,7 @@ import click
 
 from callboard.board.board import Board
 from callboard.board.reading.advice import RECONCILE
-from callboard.board.reading.attempts import attempts_by_work
+from callboard.board.reading.attempts import launches_of
 from callboard.board.reading.columns import Columns, Placed
 from callboard.board.reading.names import find_dispatch, find_work
 from callboard.errors import CallboardError
@@ -153,17 +153,16 @@ def _dispatch_of(board: Board, node: str) -> str:
     """The launch whose run is under way for a node."""
     projection = board.view().projection
     state = find_work(projection, node)
-    # The last one: a node that was cancelled, or is completed, has none, and its run may go on.
-    claims = attempts_by_work(projection).get(state.work.work_id, [])[-1:]
-    groups = [projection.dispatches[one.claim.dispatch_id] for one in claims]
-    if not groups or groups[0].released:
+    # A node that was cancelled, or is completed, has no Claim any more, and its run may go on.
+    launches = launches_of(projection, state.work.work_id)
+    if not launches or launches[0].released:
         raise CallboardError(
             "nothing_running",
             f"no run of node {state.work.node_key!r} is under way: it is {state.state}",
             "callboard status",
             {"work_id": state.work.work_id, "state": state.state},
         )
-    return groups[0].assignment.dispatch_id
+    return launches[0].assignment.dispatch_id
 
 
 def _stop_text(document: dict[str, Any]) -> Iterator[Block]:
