@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ from tests.system.world import BOTH, CONFIG, World, make_world
 SEND = "callboard.board.execution.dispatcher:Dispatcher._send"
 START = "callboard.board.publishing.lifecycle:start"
 APPEND = "callboard.board.storage.git:GitStore.append"
-
-
-@pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Machines]:
-    made = Machines(tmp_path)
-    made.add("two")
-    yield made
-    made.end()
 
 
 def hold(world: World, target: str) -> dict[str, str]:

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from callboard.board.board import Board
 from tests.board.execution.repositories import git
 from tests.board.storage.remotes import wrapper
 from tests.system.machines import Machine, Machines
-
-
-@pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Machines]:
-    made = Machines(tmp_path)
-    made.add("two")
-    yield made
-    made.end()
 
 
 class Calls:

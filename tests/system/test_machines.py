@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,6 @@ from tests.system.world import BOTH, HERE, WORKER, recipe
 
 ROUNDS = 50 if DEEP else 4
 CLAIMERS = 16
-
-
-@pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Machines]:
-    made = Machines(tmp_path)
-    made.add("two")
-    yield made
-    made.end()
 
 
 def check(machines: Machines) -> None:

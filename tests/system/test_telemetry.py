@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
 from callboard.telemetry.vocabulary import METRICS, PREFIX, Facts, Labels
 from tests.board.execution.waiting import until
@@ -140,9 +141,10 @@ def _check_publications(world: World, spans: list[Any]) -> None:
         assert told["request_id"] == commit.request.id
         assert told["policy_epoch"] == commit.policy_epoch
         assert len(told["observed_git_sha"]) == 40
-        assert commit.trace.trace_id == TRACE  # type: ignore[union-attr]
-        assert commit.trace.span_id == span_id(published[commit.id])  # type: ignore[union-attr]
-        assert commit.trace.publisher_attempt == told["attempt"]  # type: ignore[union-attr]
+        assert isinstance(commit.trace, wire.Trace)
+        assert commit.trace.trace_id == TRACE
+        assert commit.trace.span_id == span_id(published[commit.id])
+        assert commit.trace.publisher_attempt == told["attempt"]
 
 
 def _points(world: World) -> list[tuple[str, dict[str, Any], Any]]:

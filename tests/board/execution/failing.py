@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal
 
 from callboard.board.board import Board
 from callboard.board.execution.dispatcher import Dispatcher
 from callboard.board.execution.settle import run_of
+from callboard.board.projection.entities import Effects
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
 from callboard.board.publishing.publisher import Accepted
@@ -48,7 +48,7 @@ def complete(board: Board, *, run_id: str = RUN_ID) -> str:
 
 def fail(
     board: Board,
-    effects: Literal["none", "partial", "unknown"] = "unknown",
+    effects: Effects = "unknown",
     *,
     reason: str = "output_missing",
     run_id: str = RUN_ID,

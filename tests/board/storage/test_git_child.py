@@ -52,6 +52,8 @@ def test_an_answer_is_bounded_and_only_the_last_words_are_kept() -> None:
         ("https://host/x#token", "https://host/x#***"),
         ("https://a:b@one/ https://c:d@two/?e", "https://one/ https://two/?***"),
         ("why? a=b @ all", "why? a=b @ all"),
+        ("unable to look up user:pw@127.0.0.1 (port 1)", "unable to look up 127.0.0.1 (port 1)"),
+        ("connect to host git@host port 22", "connect to host git@host port 22"),
     ],
 )
 def test_what_is_secret_in_an_address_is_not_told(said: str, shown: str) -> None:

@@ -451,6 +451,16 @@ def test_a_user_s_own_ssh_is_kept_and_another_never_asks(remote: Remote, tmp_pat
     assert seen.read_text().split("\n")[:3] == ["ssh -o BatchMode=yes|0", "mine|0", "none|0"]
 
 
+def test_a_question_about_the_remote_that_was_killed_is_no_answer(
+    remote: Remote, tmp_path: Path
+) -> None:
+    killed = 'case " $* " in *" --get-regexp "*) kill -9 $$;; esac\nexec "$REAL" "$@"'
+    store = remote.store(remote.clone("reader"), environment=wrapper(tmp_path / "bin", killed))
+    with pytest.raises(CallboardError) as refused:
+        store.revision()
+    assert refused.value.code == "remote_unreachable"
+
+
 def test_the_transport_needs_git(remote: Remote, opened: Open) -> None:
     clone = opened(remote.clone("reader"))
     with pytest.raises(CallboardError) as refused:

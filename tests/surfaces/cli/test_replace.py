@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from callboard.board.board import Board, Folders
+from callboard.board.projection.entities import Effects
 from tests.board.execution.failing import RECIPE, fail
 from tests.board.execution.repositories import git
 from tests.surfaces.cli.conftest import Person
@@ -29,13 +30,13 @@ Failing = Callable[..., Person]
 def failing(person: Person) -> Failing:
     """Let node `a` of a small graph fail, with effects of a kind."""
 
-    def make(effects: str = "unknown") -> Person:
+    def make(effects: Effects = "unknown") -> Person:
         place = person.folder / ".callboard" / "workers" / "default.toml"
         place.write_text(RECIPE)
         git("commit", "-q", "-a", "-m", "outputs", cwd=person.folder)
         person.submit(PLAN)
         with Board.open(person.folder, Folders(person.config, person.state)) as board:
-            fail(board, effects)  # type: ignore[arg-type]
+            fail(board, effects)
         return person
 
     return make

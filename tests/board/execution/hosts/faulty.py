@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from callboard.board.execution.host import (
     CancelAnswer,
@@ -137,7 +137,7 @@ class FaultyHost:
         fault = weather.fault(call)
         if fault == "outdated" and (older := weather.seen.get(key)):
             # What was answered to the same question once, to whoever asked it.
-            return weather.chance.choice(older)  # type: ignore[return-value]
+            return cast(T, weather.chance.choice(older))
         if fault == "busy":
             raise CallboardError(BUSY, "the host is busy", "ask it again")
         if fault == "request_lost":
