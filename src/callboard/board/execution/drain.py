@@ -119,11 +119,13 @@ class Drain:
         """Give back what was granted before the pause and has no start marker, if attempts last."""
         publisher = self._site.publisher
         projection = publisher.refresh().projection
+        # Names are counted once for all of them, and only where one is needed.
+        in_flight = InFlight(View(publisher.known(), 0))
         for dispatch_id in list(projection.open_dispatches):
             state = projection.dispatches[dispatch_id]
             if state.state != "reserved" or not projection.grants_paused:
                 continue
-            described = InFlight(View(publisher.known(), 0)).group(state)
+            described = in_flight.group(state)
             answer = publisher.publish(
                 lifecycle.hand_back(dispatch_id, HANDED_BACK, self._site.actor("reconciler"))
             )

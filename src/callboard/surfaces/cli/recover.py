@@ -48,7 +48,7 @@ def reconcile(context: click.Context, watch: bool, no_start: bool) -> None:
 
     def on_found(found: Found) -> None:
         if watch:
-            write_text(_lines(_told(board, found)), err=True)
+            write_text(_lines(_told(Columns(board.view()), found)), err=True)
 
     with stopping(stop) as signals:
         last = board.reconcile(
@@ -68,16 +68,16 @@ def _document(board: Board, last: list[Found]) -> dict[str, Any]:
     needs = {"settled": 0, "time": 0, "person": 0}
     for one in last:
         needs[one.needs] += 1
-    return {**board.view().stamp(), "needs": needs, "found": [_told(board, one) for one in last]}
+    view = board.view()
+    columns = Columns(view)
+    return {**view.stamp(), "needs": needs, "found": [_told(columns, one) for one in last]}
 
 
-def _told(board: Board, found: Found) -> dict[str, Any]:
+def _told(columns: Columns, found: Found) -> dict[str, Any]:
     """A finding with the names of its nodes, and what the board says to type next."""
-    columns = Columns(board.view())
-    works = columns.explainer.projection.works
     names = [columns.names.label(one) for one in found.work_ids]
     document = {**found.document(), "names": names}
-    placed = [columns.place(works[one]) for one in found.work_ids]
+    placed = [columns.place(columns.work(one)) for one in found.work_ids]
     steps = list(dict.fromkeys(_step(columns, one) for one in placed if one.next is not None))
     return document | ({"next": steps} if found.needs == "person" and steps else {})
 
