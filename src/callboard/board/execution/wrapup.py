@@ -23,6 +23,7 @@ from callboard.board.execution.snapshot import diff_to_commit
 from callboard.board.execution.transfer import fetch_into
 from callboard.board.outputs.authority import EffectContext, context_of
 from callboard.board.outputs.claims import ClaimOutputs, PatchCommit, Refusal
+from callboard.board.outputs.closed import ClosedClaims
 from callboard.board.outputs.effects import prepare_claim
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
@@ -37,8 +38,9 @@ _UNJUDGED = UNPUBLISHED | PASSING
 class WrapUp:
     """Ends the Claims of one run whose commands are over.
 
-    `keep` is given the report of what was staged, before a Claim's end is published. `on_wait`
-    hears what keeps the board from being written, which is waited out: the work is done.
+    `closed` are the Claims that had ended before the run began: what was staged for them is only
+    reported. `keep` is given the report of what was staged, before a Claim's end is published.
+    `on_wait` hears what keeps the board from being written, which is waited out: the work is done.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class WrapUp:
         folder: RunFolder,
         terms: Terms,
         *,
+        closed: ClosedClaims,
         keep: Callable[[dict[str, object]], None],
         on_wait: Callable[[CallboardError], None],
     ) -> None:
@@ -60,6 +63,7 @@ class WrapUp:
         self._run_id = run_id
         self._folder = folder
         self._terms = terms
+        self._closed = closed
         self._keep = keep
         self._on_wait = on_wait
         self._settler = Settler(site)
@@ -69,13 +73,16 @@ class WrapUp:
         intake = take(
             self._folder.staging, self._assignment, self._terms, make_patch=self._make_patch
         )
-        report = intake.document()
+        taken = [self._unless_closed(claim) for claim in intake.claims]
+        claims = [claim.document() for claim in taken]
+        report: dict[str, object] = {**intake.document(), "claims": claims}
         self._keep(report)
-        claims = report["claims"] = [claim.document() for claim in intake.claims]
 
         def ended(place: int) -> dict[str, object]:
-            claim = self._prepared(intake.claims[place])
-            if claim.outcome != intake.claims[place].outcome:
+            if self._closed.of(taken[place].handle) is not None:
+                return {**claims[place], "published": "closed"}
+            claim = self._prepared(taken[place])
+            if claim.outcome != taken[place].outcome:
                 claims[place] = claim.document()
                 self._keep(report)
             return self._finish(claim)
@@ -85,6 +92,11 @@ class WrapUp:
             # be cancelled for it either, it is completed once both can be written.
             claims[place] = outlast(partial(ended, place), self._on_wait)
         return report
+
+    def _unless_closed(self, claim: ClaimOutputs) -> ClaimOutputs:
+        """The Claim without its outputs where it had ended before the run began."""
+        closed = self._closed.of(claim.handle)
+        return claim if closed is None else claim.cancelled("claim_closed", closed.text())
 
     def _prepared(self, claim: ClaimOutputs) -> ClaimOutputs:
         if claim.outcome != "completed":
