@@ -28,7 +28,7 @@ _STATUS = {
     "launch_unresolved": "it could not be found out whether every run started",
     "run_binding_conflict": "several runs, or another one than was ordered, claim a launch",
     "submitted": "posted",
-    "nothing": "nothing was asked for",
+    "nothing": "nothing was granted",
 }
 _OUTCOMES = {"open": "open", "completed": "completed", "cancelled": "cancelled"}
 _DELIVERIES = {"none": "-", "pending": "pending", "verified": "verified", "failed": "failed"}
