@@ -45,7 +45,7 @@ COUNTS = (
 _DOUBTS = (BINDING_CONFLICT, "launch_unresolved", "launch_uncertain", "launch_rejected")
 # What asks for a look is listed rather than what went well, where not all of it can be.
 _FIRST_LISTED = ("failed", "cancelled", "open", "pending", "verified")
-_OUTPUT_NAMES = ("name", "branch", "path", "ref")
+_OUTPUT_NAMES = ("name", "branch", "path", "request_id", "ref", "reason")
 
 
 @dataclass(frozen=True, slots=True)
