@@ -39,7 +39,7 @@ class EffectContext:
 
     `phase`: `open`, its outputs may be prepared; `completed`, its Completion is durable and its
     delivery pending, so its effects may happen; `closed`, neither. `repository_name` is the
-    board's `owner/name`, `effect_scope` the profile's.
+    board's `owner/name`, `effect_scope` the profile's, `run_id` that of the bound run.
     """
 
     place: Place
@@ -48,6 +48,7 @@ class EffectContext:
     subject: Resource | None
     repository_name: str
     effect_scope: str
+    run_id: str
     result_bytes: int
     phase: Phase
 
@@ -115,6 +116,7 @@ def context_of(
         subject=work.work.subject if isinstance(work.work.subject, Resource) else None,
         repository_name=projection.repository or "",
         effect_scope=dispatch.profile.effect_scope,
+        run_id=dispatch.run.run_id,
         result_bytes=projection.policy.limits.result_bytes,
         phase=_phase(claim, work),
     )
