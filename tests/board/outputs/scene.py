@@ -159,4 +159,5 @@ def context(
         run_id=RUN_ID,
         result_bytes=result_bytes,
         phase=phase,
+        pool="default",
     )
