@@ -1,4 +1,4 @@
-"""The list of ended members in a run's folder: written, read back, refused where it is another's."""
+"""The list of ended members in a run's folder: written, read back, refused if it is another one."""
 
 from __future__ import annotations
 
