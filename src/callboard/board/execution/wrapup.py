@@ -78,17 +78,17 @@ class WrapUp:
             self._terms,
             make_patch=self._make_patch,
             checks=INTENT_CHECKS,
+            closed=self._closed,
         )
-        taken = [self._unless_closed(claim) for claim in intake.claims]
-        claims = [claim.document() for claim in taken]
-        report: dict[str, object] = {**intake.document(), "claims": claims}
+        report = intake.document()
         self._keep(report)
+        claims = report["claims"] = [claim.document() for claim in intake.claims]
 
         def ended(place: int) -> dict[str, object]:
-            if self._closed.of(taken[place].handle) is not None:
+            if self._closed.of(intake.claims[place].handle) is not None:
                 return {**claims[place], "published": "closed"}
-            claim = self._prepared(taken[place])
-            if claim.outcome != taken[place].outcome:
+            claim = self._prepared(intake.claims[place])
+            if claim.outcome != intake.claims[place].outcome:
                 claims[place] = claim.document()
                 self._keep(report)
             return self._finish(claim)
@@ -98,11 +98,6 @@ class WrapUp:
             # be cancelled for it either, it is completed once both can be written.
             claims[place] = outlast(partial(ended, place), self._on_wait)
         return report
-
-    def _unless_closed(self, claim: ClaimOutputs) -> ClaimOutputs:
-        """The Claim without its outputs where it had ended before the run began."""
-        closed = self._closed.of(claim.handle)
-        return claim if closed is None else claim.cancelled("claim_closed", closed.text())
 
     def _prepared(self, claim: ClaimOutputs) -> ClaimOutputs:
         if claim.outcome != "completed":

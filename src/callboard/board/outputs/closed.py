@@ -52,6 +52,9 @@ class ClosedClaims(Record, frozen=True, kw_only=True):
         return [one for one in assignment.claims if self.of(one.handle) is None]
 
 
+NONE_CLOSED = ClosedClaims(closed=[])
+
+
 def closed_bytes(claims: ClosedClaims) -> bytes:
     """The file's content."""
     return canonical.encode(claims) + b"\n"

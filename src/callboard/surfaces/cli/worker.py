@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from callboard import canonical
-from callboard.board.outputs.closed import ClosedClaims, read_closed
+from callboard.board.outputs.closed import NONE_CLOSED, ClosedClaims, read_closed
 from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome
 from callboard.board.outputs.regular import shown_name
@@ -277,7 +277,7 @@ def _assignment() -> Assignment:
 def _closed() -> ClosedClaims:
     """The claims that had ended before the run began; none where its host named no file of them."""
     value = os.environ.get(CLAIMS_VARIABLE)
-    return read_closed(Path(value)) if value else ClosedClaims(closed=[])
+    return read_closed(Path(value)) if value else NONE_CLOSED
 
 
 def _closed_quietly() -> ClosedClaims:
@@ -286,7 +286,7 @@ def _closed_quietly() -> ClosedClaims:
         return _closed()
     except CallboardError as error:
         click.echo(f"it cannot be told which claims had ended before: {error}", err=True)
-        return ClosedClaims(closed=[])
+        return NONE_CLOSED
 
 
 def _path(variable: str) -> Path:

@@ -37,7 +37,7 @@ from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp
-from callboard.board.outputs.closed import ClosedClaims, closed_bytes
+from callboard.board.outputs.closed import NONE_CLOSED, closed_bytes
 from callboard.board.outputs.fault_document import fault_document
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
@@ -76,7 +76,7 @@ class Supervisor:
         self._folder = RunFolder.of(site.folders.state, run_id)
         self._git = Git(environment.get("PATH", os.defpath))
         self._carriage = Carriage(site)
-        self._closed = ClosedClaims(closed=[])
+        self._closed = NONE_CLOSED
         self._sharing: list[ClaimState] = []
         self._held: HeldProcess | None = None
         self._asked_to_stop = False
