@@ -104,15 +104,21 @@ class Stager:
         A symbolic link, folder, pipe or device is `file_not_regular`. What the file becomes
         later does not matter.
         """
-        with StagingFolder(self._folder) as staged:
-            terms = _terms(staged)
         data = read_regular(
-            str(path), terms.artifact_bytes, what="the artifact", code="artifact_limit"
+            str(path), self.artifact_bytes(), what="the artifact", code="artifact_limit"
         )
-        sha256 = canonical.sha256_hex(data)
+        return self.artifact_data(data, path.name if name is None else name, selector)
+
+    def artifact_bytes(self) -> int:
+        """How many bytes one artifact may have."""
+        with StagingFolder(self._folder) as staged:
+            return _terms(staged).artifact_bytes
+
+    def artifact_data(self, data: bytes, name: str, selector: str | None = None) -> Receipt:
+        """Stage bytes as the artifact `name`."""
         body: dict[str, canonical.Json] = {
-            "name": path.name if name is None else name,
-            "sha256": sha256,
+            "name": name,
+            "sha256": canonical.sha256_hex(data),
             "size_bytes": len(data),
         }
         return self._stage("artifact", selector, body, data)
