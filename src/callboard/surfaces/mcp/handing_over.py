@@ -102,11 +102,11 @@ def _artifact(
     path, text, name = arguments.path, arguments.text, arguments.name
     if isinstance(path, str) and text is UNSET:
         data = _file(session, path, stager.artifact_bytes())
-        return stager.artifact_data(
+        return stager.content(
             data, name if isinstance(name, str) else path.rsplit("/", 1)[-1], selector
         )
     if isinstance(text, str) and path is UNSET and isinstance(name, str):
-        return stager.artifact_data(text.encode(), name, selector)
+        return stager.content(text.encode(), name, selector)
     raise CallboardError(
         "arguments_invalid",
         "an artifact is either a path, or a text together with a name",
