@@ -1,19 +1,22 @@
 """`work_queue_claim_finish` and `work_queue_output`: a worker's wishes, staged and nothing more.
 
 Source: specification 1, §§7.12, 7.14. Which Claim is meant is decided by the one rule for
-selectors, on the arguments as they were given, before anything else of a wish is looked at.
+selectors, on the arguments as they were given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
+from callboard import canonical
 from callboard.board.outputs.beneath import read_beneath
-from callboard.board.outputs.scope import SELECTOR, resolve
-from callboard.board.outputs.staging import Receipt, Stager
+from callboard.board.outputs.messages import MAX_PATCH_PATHS, MAX_REASON
+from callboard.board.outputs.scope import SELECTOR
+from callboard.board.outputs.staging import Given, Receipt, Selector, Stager
+from callboard.board.protocol.output_types import is_own_type
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.validate import near, show
 from callboard.errors import CallboardError
@@ -22,30 +25,68 @@ from callboard.surfaces.mcp.arguments import FinishArguments, Handle
 from callboard.surfaces.mcp.preview import PROVENANCE
 from callboard.surfaces.mcp.session import Session
 
+T = TypeVar("T")
+
+OWN = "TYPE"
+"""How the types of a project's own are called where the types are listed."""
+
 
 class OutputArguments(Record, frozen=True, kw_only=True):
-    """One output of one Claim; which fields go with which type says the description of the tool."""
+    """One output of one Claim; which fields go with which type says the tool's description."""
 
-    type: Annotated[str, Meta(max_length=256, description="The type of the output.")]
+    type: Annotated[str, Meta(description="The type of the output.", max_length=256)]
     claim_handle: Handle = UNSET
+    path: (
+        Annotated[str, Meta(description="A file of the run's work tree.", max_length=4096)]
+        | UnsetType
+    ) = UNSET
     name: (
+        Annotated[str, Meta(description="The name to deliver a file under.", max_length=1024)]
+        | UnsetType
+    ) = UNSET
+    text: Annotated[str, Meta(description="Content as plain text.")] | UnsetType = UNSET
+    value: Annotated[dict[str, Any], Meta(description="Content as a JSON object.")] | UnsetType = (
+        UNSET
+    )
+    paths: (
         Annotated[
-            str,
+            list[str],
             Meta(
-                max_length=1024,
-                description="artifact: the name to deliver it under; needed with text.",
+                description="Files and folders of the work tree, from its top.",
+                min_length=1,
+                max_length=MAX_PATCH_PATHS,
             ),
         ]
         | UnsetType
     ) = UNSET
-    path: (
+    reason: (
         Annotated[
             str,
-            Meta(max_length=4096, description="artifact: a file of the run's work tree."),
+            Meta(description="Why nothing was to be done.", min_length=1, max_length=MAX_REASON),
         ]
         | UnsetType
     ) = UNSET
-    text: Annotated[str, Meta(description="artifact: its content, as text.")] | UnsetType = UNSET
+
+
+class Wish(NamedTuple):
+    """One output as it is asked for, with what it takes to stage it."""
+
+    session: Session
+    stager: Stager
+    arguments: OutputArguments
+    selector: Selector
+
+    def field(self, name: str, kind: type[T]) -> T:
+        """A field that the type cannot do without."""
+        found = getattr(self.arguments, name)
+        if not isinstance(found, kind):
+            raise CallboardError(
+                "arguments_invalid",
+                f"{name} is missing, which {show(self.arguments.type)} needs",
+                "the description of work_queue_output says which fields go with each type",
+                {"faults": [{"pointer": f"/{name}", "message": "is missing"}]},
+            )
+        return found
 
 
 class OutputKind(NamedTuple):
@@ -53,34 +94,36 @@ class OutputKind(NamedTuple):
 
     summary: str
     fields: tuple[str, ...]
-    stage: Callable[[Session, Stager, OutputArguments, str | None], Receipt]
+    stage: Callable[[Wish], Receipt]
 
 
 def finish(session: Session, arguments: FinishArguments, raw: Mapping[str, Any]) -> Document:
     """Stage how a Claim ended."""
-    stager, selector = _scoped(session, raw)
-    return staged(stager.finish(arguments.outcome, selector))
+    return staged(session.stager().finish(arguments.outcome, selected(raw)))
 
 
 def output(session: Session, arguments: OutputArguments, raw: Mapping[str, Any]) -> Document:
     """Stage an output of a Claim."""
-    stager, selector = _scoped(session, raw)
-    kind = OUTPUTS.get(arguments.type)
+    wish = Wish(session, session.stager(), arguments, selected(raw))
+    # Whose output it is comes before all else, also before any file is looked at.
+    wish.stager.resolve(wish.selector)
+    kind = OUTPUTS.get(OWN if is_own_type(arguments.type) else arguments.type)
     if kind is None:
+        types = [name for name in OUTPUTS if name != OWN]
         raise CallboardError(
             "output_not_declared",
-            f"{show(arguments.type)} is no type of output here{near(arguments.type, [*OUTPUTS])}",
-            "types: " + ", ".join(OUTPUTS),
+            f"{show(arguments.type)} is no type of output{near(arguments.type, types)}",
+            f"types: {', '.join(types)}, and a project's own, such as acme.ticket",
         )
-    given = [name for name in raw if name not in ("type", SELECTOR, *kind.fields)]
-    if given:
+    stray = [name for name in raw if name not in ("type", SELECTOR, *kind.fields)]
+    if stray:
         raise CallboardError(
             "arguments_invalid",
-            f"{show(given[0])} does not go with the type {arguments.type}",
-            "fields: " + (", ".join(kind.fields) or "none but type and claim_handle"),
-            {"faults": [{"pointer": f"/{name}", "message": "does not go here"} for name in given]},
+            f"{show(stray[0])} does not go with the type {arguments.type}",
+            f"fields: {', '.join(('type', SELECTOR, *kind.fields))}",
+            {"faults": [{"pointer": f"/{name}", "message": "does not go here"} for name in stray]},
         )
-    return staged(kind.stage(session, stager, arguments, selector))
+    return staged(kind.stage(wish))
 
 
 def staged(receipt: Receipt) -> Document:
@@ -88,25 +131,19 @@ def staged(receipt: Receipt) -> Document:
     return {**receipt.document(), "provenance": PROVENANCE}
 
 
-def _scoped(session: Session, raw: Mapping[str, Any]) -> tuple[Stager, str | None]:
-    """The stager and the selector, once the rule has found the Claim that is meant."""
-    stager = session.stager()
-    assert session.assignment is not None
-    handle = resolve(session.assignment, raw).handle
-    return stager, handle if SELECTOR in raw else None
+def selected(raw: Mapping[str, Any]) -> Selector:
+    """The selector exactly as it was given, also where it is null; None where there is none."""
+    return Given(raw[SELECTOR]) if SELECTOR in raw else None
 
 
-def _artifact(
-    session: Session, stager: Stager, arguments: OutputArguments, selector: str | None
-) -> Receipt:
-    path, text, name = arguments.path, arguments.text, arguments.name
+def _artifact(wish: Wish) -> Receipt:
+    path, text, name = wish.arguments.path, wish.arguments.text, wish.arguments.name
     if isinstance(path, str) and text is UNSET:
-        data = _file(session, path, stager.artifact_bytes())
-        return stager.content(
-            data, name if isinstance(name, str) else path.rsplit("/", 1)[-1], selector
-        )
+        data = _file(wish, path)
+        own_name = name if isinstance(name, str) else path.rsplit("/", 1)[-1]
+        return wish.stager.content(data, own_name, wish.selector)
     if isinstance(text, str) and path is UNSET and isinstance(name, str):
-        return stager.content(text.encode(), name, selector)
+        return wish.stager.content(text.encode(), name, wish.selector)
     raise CallboardError(
         "arguments_invalid",
         "an artifact is either a path, or a text together with a name",
@@ -114,36 +151,63 @@ def _artifact(
     )
 
 
-def _file(session: Session, path: str, limit_bytes: int) -> bytes:
-    if session.work_tree is None:
+def _file(wish: Wish, path: str) -> bytes:
+    if wish.session.work_tree is None:
         raise CallboardError(
             "path_invalid",
             "this run has no work tree that files could be taken from",
             "hand the artifact over as text, or with callboard worker artifact",
         )
     return read_beneath(
-        session.work_tree, path, limit_bytes, what="the artifact", code="artifact_limit"
+        wish.session.work_tree,
+        path,
+        wish.stager.artifact_bytes(),
+        what="the artifact",
+        code="artifact_limit",
     )
 
 
-def _patch(
-    _session: Session, stager: Stager, _arguments: OutputArguments, selector: str | None
-) -> Receipt:
+def _patch(wish: Wish) -> Receipt:
     # Whether there is anything to make it of would have to be asked of git, which obeys what the
     # work tree configures; the trusted side asks it in an environment of its own.
-    return stager.patch(selector)
+    paths = wish.arguments.paths
+    return wish.stager.patch(wish.selector, paths=paths if isinstance(paths, list) else ())
+
+
+def _note(wish: Wish) -> Receipt:
+    return wish.stager.note(wish.field("text", str), wish.selector)
+
+
+def _memory(wish: Wish) -> Receipt:
+    return wish.stager.memory(canonical.encode(wish.field("value", dict)), wish.selector)
+
+
+def _noop(wish: Wish) -> Receipt:
+    return wish.stager.noop(wish.field("reason", str), wish.selector)
+
+
+def _own(wish: Wish) -> Receipt:
+    body = canonical.encode(wish.field("value", dict))
+    return wish.stager.own(wish.arguments.type, body, wish.selector)
 
 
 OUTPUTS: dict[str, OutputKind] = {
     "artifact": OutputKind(
         "a file: its `path` in the run's work tree, or its `text` with a `name`",
-        ("name", "path", "text"),
+        ("path", "name", "text"),
         _artifact,
     ),
     "patch": OutputKind(
-        "the changes of the work tree, as the run leaves it, as a commit on a branch",
-        (),
+        "the changes of the work tree, as the run leaves it, as a commit on a branch; with several "
+        "Claims each names its own `paths`",
+        ("paths",),
         _patch,
+    ),
+    "note": OutputKind("a comment on the node, as `text`", ("text",), _note),
+    "memory": OutputKind("what is to be remembered, as `value`", ("value",), _memory),
+    "noop": OutputKind("word that nothing was to be done, and the `reason`", ("reason",), _noop),
+    OWN: OutputKind(
+        "an output of a project's own type, such as acme.ticket, as `value`", ("value",), _own
     ),
 }
 """Every type of output that can be staged."""

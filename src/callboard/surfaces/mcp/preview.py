@@ -66,7 +66,7 @@ def _intent(value: Any, handle: str) -> Document:
         "kind": value["kind"],
         "claim_handle": handle,
     }
-    for name in ("outcome", "name", "size_bytes", "type"):
+    for name in ("outcome", "name", "size_bytes", "type", "max_claims", "max_dispatches"):
         if name in value:
             found[name] = value[name]
     return found

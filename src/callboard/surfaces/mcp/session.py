@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard import canonical
+from callboard.board.execution.intent_checks import INTENT_CHECKS
 from callboard.board.outputs.context import AgentTerms, read_context
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.regular import read_regular
@@ -74,7 +75,7 @@ class Session:
                 f"a {self.role} has no Claim to speak for",
                 "only the worker of a run can finish Claims and hand outputs over",
             )
-        return Stager(self.staging, self.assignment)
+        return Stager(self.staging, self.assignment, INTENT_CHECKS)
 
 
 def _assignment(path: Path) -> Assignment:

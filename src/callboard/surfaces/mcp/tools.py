@@ -13,7 +13,7 @@ from callboard.board.protocol.policy import Record
 from callboard.board.protocol.validate import near, show
 from callboard.board.reading.activation_document import Role
 from callboard.errors import CallboardError
-from callboard.surfaces.mcp import handing_over, reading
+from callboard.surfaces.mcp import asking, handing_over, reading
 from callboard.surfaces.mcp.answers import Document
 from callboard.surfaces.mcp.arguments import (
     ExplainArguments,
@@ -77,6 +77,25 @@ TOOLS: tuple[Tool, ...] = (
         EVERYBODY,
         reading.explain,
         stages=False,
+    ),
+    Tool(
+        "work_queue_submit",
+        "Post a plan",
+        "Stage a plan of nodes to be posted. A worker's plan is posted in the name of its Claim, "
+        "once that is completed; nodes inherit pool, priority and fairness key where they say "
+        "none. Which node is worked on next is never yours to choose.",
+        asking.SubmitArguments,
+        WORKER,
+        asking.submit,
+    ),
+    Tool(
+        "work_queue_dispatch_next",
+        "Ask for the next batch",
+        "Stage the wish that the next nodes in turn be granted and launched, within bounds. Which "
+        "ones these are is decided when the wish is processed, by the board alone.",
+        asking.DispatchArguments,
+        WORKER,
+        asking.dispatch_next,
     ),
     Tool(
         "work_queue_claim_finish",
