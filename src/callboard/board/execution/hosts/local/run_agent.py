@@ -1,6 +1,6 @@
 """What the agent of a run is started with, beside its assignment: context, snapshot, tools.
 
-Only a recipe that asks for the tools gets a snapshot: without one, a run costs nothing in proportion
+Only a recipe that asks for the tools gets a snapshot: otherwise a run costs nothing in proportion
 to the board.
 """
 
