@@ -121,12 +121,15 @@ class Stager:
         A symbolic link, folder, pipe or device is `file_not_regular`. What the file becomes
         later does not matter.
         """
-        with StagingFolder(self._folder) as staged:
-            terms = _terms(staged)
         data = read_regular(
-            str(path), terms.artifact_bytes, what="the artifact", code="artifact_limit"
+            str(path), self.artifact_bytes(), what="the artifact", code="artifact_limit"
         )
         return self.content(data, path.name if name is None else name, selector)
+
+    def artifact_bytes(self) -> int:
+        """How many bytes one artifact may have."""
+        with StagingFolder(self._folder) as staged:
+            return _terms(staged).artifact_bytes
 
     def content(self, data: bytes, name: str, selector: Selector = None) -> Receipt:
         """Stage bytes at hand as the artifact `name`."""
