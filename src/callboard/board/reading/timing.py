@@ -33,6 +33,14 @@ def timing_text(found: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
+def timing_lines(found: Mapping[str, Any]) -> list[str]:
+    """The same of one Claim, with how long it had waited."""
+    waited = []
+    if "waited_ms" in found:
+        waited.append(f"began {length_text(found['waited_ms'])} after its grant")
+    return [one for one in (*waited, timing_text(found)) if one]
+
+
 def length_text(ms: int) -> str:
     """A length of time: tenths of a second below a minute, then in two units."""
     if ms < 60_000:

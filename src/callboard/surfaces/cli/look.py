@@ -17,7 +17,7 @@ from callboard.board.reading.decisions import before_claim
 from callboard.board.reading.detail import detail, placed_document, why
 from callboard.board.reading.names import find_claim, find_dispatch, find_work
 from callboard.board.reading.receipts import receipt, request_of
-from callboard.board.reading.timing import length_text, timing_text
+from callboard.board.reading.timing import timing_lines
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.machine import add_to_attempt, add_to_receipt, add_to_work
 from callboard.surfaces.cli.render import (
@@ -47,8 +47,6 @@ from callboard.surfaces.cli.words import (
 )
 
 MAX_ROWS = 20
-
-
 _MAX_SURVIVORS = 5
 
 
@@ -150,11 +148,7 @@ def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
     run = f", run {claim['run_id']}" if "run_id" in claim else ""
     yield f"          granted {clock(claim['granted_at'], now_ms)}{run}"
     yield f"          claim {claim['claim_id']}"
-    timing = claim.get("timing", {})
-    if "waited_ms" in timing:
-        yield f"          began {length_text(timing['waited_ms'])} after its grant"
-    if said := timing_text(timing):
-        yield f"          {said}"
+    yield from (f"          {said}" for said in timing_lines(claim.get("timing", {})))
     if "run_folder" in claim:
         yield f"          logs in {claim['run_folder']}"
     survivors = claim.get("survivors", [])
