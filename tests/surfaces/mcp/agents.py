@@ -130,9 +130,7 @@ class Desk:
         self.files.put(viewer)
         return self
 
-    def worker(
-        self, view: View, assignment: Assignment, terms: Terms | None = None
-    ) -> Desk:
+    def worker(self, view: View, assignment: Assignment, terms: Terms | None = None) -> Desk:
         """For the worker of an assignment, with a work tree of its own."""
         viewer = Viewer("worker", members={one.handle: one.work_id for one in assignment.claims})
         self.work_tree.mkdir()

@@ -38,6 +38,7 @@ VERBS = {
     ),
     "worker": ("worker", "worker", "Inside a run: assignment, finish, outputs."),
     "mcp": ("mcp", "mcp", "Serve the board's tools to an agent, over stdio."),
+    "outputs": ("outputs", "outputs", "Ask the gate of the outputs: scopes and contracts."),
     "whoami": ("whoami", "whoami", "Say who you are on the board, and where it is."),
 }
 """Verb: module, the command in it, and its help."""

@@ -10,7 +10,7 @@ from callboard.board.outputs.authority import EffectContext
 from callboard.board.outputs.claims import Output
 from callboard.board.outputs.descriptor import Entry, entry_kind
 from callboard.board.outputs.handlers.registry import handler_of
-from callboard.board.outputs.resources import check_target
+from callboard.board.outputs.resources import Reach, check_target
 from callboard.board.protocol.contract import contract_of
 from callboard.errors import CallboardError
 
@@ -55,9 +55,10 @@ def _check_scope(context: EffectContext, entry: Entry) -> None:
     target = handler_of(entry_type(entry)).scope(context, entry)
     if target is None:
         return
-    check_target(
-        target,
+    reach = Reach(
         effect_scope=context.effect_scope,
+        run_id=context.run_id,
         payload=context.payload,
         subject=context.subject,
     )
+    check_target(target.document(), reach)
