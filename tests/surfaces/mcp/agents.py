@@ -40,24 +40,24 @@ class Agent:
     async def tools(self) -> list[str]:
         return [tool.name for tool in (await self.session.list_tools()).tools]
 
-    async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
-        answer = await self.session.call_tool(name, arguments)
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> tuple[bool, Any]:
+        answer = await self.session.call_tool(tool, arguments)
         (content,) = answer.content
         assert content.type == "text"
         assert len(content.text.encode()) <= MAX_ANSWER_BYTES
         assert json.loads(content.text) == answer.structured_content
         return bool(answer.is_error), answer.structured_content
 
-    async def ask(self, name: str, **arguments: Any) -> Any:
+    async def ask(self, tool: str, /, **arguments: Any) -> Any:
         """The document of a call that is answered, labelled with where it is from."""
-        is_error, document = await self._call(name, arguments)
+        is_error, document = await self._call(tool, arguments)
         assert not is_error, document
         assert document["provenance"] in ("activation_snapshot", "staged_preview")
         return document
 
-    async def stage(self, name: str, **arguments: Any) -> str:
+    async def stage(self, tool: str, /, **arguments: Any) -> str:
         """The intent of a wish that is staged."""
-        document = await self.ask(name, **arguments)
+        document = await self.ask(tool, **arguments)
         assert document == {
             "intent_id": document["intent_id"],
             "status": "staged",
@@ -65,9 +65,9 @@ class Agent:
         }
         return str(document["intent_id"])
 
-    async def refused(self, name: str, **arguments: Any) -> str:
+    async def refused(self, tool: str, /, **arguments: Any) -> str:
         """The code of a call that is refused as every refusal is."""
-        is_error, document = await self._call(name, arguments)
+        is_error, document = await self._call(tool, arguments)
         assert is_error, document
         assert list(document) == ["error"]
         error = document["error"]
@@ -104,7 +104,13 @@ def talk(play: Callable[[], Awaitable[T]]) -> T:
         with anyio.fail_after(60):
             return await play()
 
-    return anyio.run(bounded)
+    try:
+        return anyio.run(bounded)
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            (error,) = error.exceptions
+        raise error from None
 
 
 class Desk:

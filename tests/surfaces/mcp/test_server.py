@@ -20,8 +20,12 @@ from tests.board.outputs import scene
 from tests.surfaces.cli.conftest import RECIPE, Person
 from tests.surfaces.mcp.agents import READERS, Agent, Desk, connected, talk
 
-HOSTILE = "\x9b31m\u202eevil\u200b <img src=x onerror=alert(1)> ]](javascript:x)\u2028"
-KEYS = '[work_queue]\naccounting_weights = {"" = 1, "secret-team" = 1}\n'
+HOSTILE = "\x9b31m\u202eevil\u200b <img src=x onerror=alert(1)> ]](javascript:x)\u2028."
+# One attempt each, so that two thousand open nodes find room on the board.
+KEYS = """[work_queue]
+accounting_weights = {"" = 1, "secret-team" = 1}
+retry = {max_attempts = 1}
+"""
 ALL = [
     *READERS,
     "work_queue_submit",
@@ -204,7 +208,7 @@ def test_a_handle_is_judged_exactly_as_it_was_given(place: Place, count: int) ->
 
 
 def test_outputs_of_every_type_are_staged_and_strange_ones_refused(place: Place) -> None:
-    bounds = {name: (0, 2) for name in ("artifact", "note", "memory", "submit", "dispatch_next")}
+    bounds = dict.fromkeys(("artifact", "note", "memory", "submit", "dispatch_next"), (0, 2))
     contract = scene.outputs(**bounds, **{"acme.ticket": (0, 1)})
     terms = Terms.of({**bounds, "acme.ticket": (0, 1)}, max_dispatches=3)
     assignment = place.assignment("one", contract=contract)
@@ -247,7 +251,7 @@ def test_outputs_of_every_type_are_staged_and_strange_ones_refused(place: Place)
                 assert await agent.refused(output, **arguments) == code, arguments
             nodes = [{"key": "c", "payload": {}, "after": ["c"]}]
             plan = {"graph": "child", "nodes": nodes}
-            assert await agent.refused("work_queue_submit", plan=plan) == "plan_invalid"
+            assert await agent.refused("work_queue_submit", plan=plan) == "dependency_self"
             assert await agent.refused("work_queue_submit", plan=[]) == "arguments_invalid"
             asked = {"max_claims": 1, "work_id": "x"}
             assert await agent.refused("work_queue_dispatch_next", **asked) == "arguments_invalid"
@@ -353,7 +357,7 @@ def test_a_node_larger_than_a_page_has_one_of_its_own(place: Place) -> None:
     place.post(
         place.ada,
         *({"key": f"big{number}", "payload": {"text": "é" * 8_000}} for number in range(4)),
-        {"key": "wide", "payload": {"text": "\u202e" * 5_300}},
+        {"key": "wide", "payload": {"text": "\u202e" * 5_440}},
         graph="big",
     )
 
