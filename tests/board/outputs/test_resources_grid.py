@@ -48,7 +48,6 @@ def told(
     if scope is not ABSENT and not sound(scope):
         return "scope_invalid"
     placed = dict(target)
-    placed["host"] = board
     if placed["repository"] != profile:
         return "effect_scope_denied"
     if "run_id" in placed and placed["run_id"] != RUN:

@@ -23,7 +23,7 @@ from callboard.board.projection.transitions.entitlement import check_inherits
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Actor, Work
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
-from callboard.board.publishing.intents import DispatchNext, Intent, RouteOf, Submit
+from callboard.board.publishing.intents import DispatchNext, Intent, Nothing, RouteOf, Submit
 from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.publisher import Accepted
 from callboard.board.publishing.submission import rehearse

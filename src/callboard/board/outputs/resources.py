@@ -50,7 +50,8 @@ class Coordinates(Record, frozen=True, kw_only=True):
 
 
 class Target(Coordinates, frozen=True, kw_only=True):
-    """What one effect touches. Without a `host` it is of the board's."""
+    """What one effect touches. One without a `host` is of the board's, and matches nothing that
+    names a host: what is not said is not taken for said."""
 
 
 class Selector(Coordinates, frozen=True, kw_only=True):
@@ -116,7 +117,7 @@ def check_target(value: object, reach: Reach) -> None:
 
 
 def parse_target(value: object, host: str = DEFAULT_HOST) -> Target:
-    """A target on `host`, which it need not name, or `target_invalid` with its faults."""
+    """A target, on `host` if it names any, or `target_invalid` with its faults."""
     faults = faults_of(Target, value)
     if not faults:
         assert isinstance(value, dict)
@@ -129,8 +130,7 @@ def parse_target(value: object, host: str = DEFAULT_HOST) -> Target:
             faults.append(Fault("/host", f"{show(value['host'])} is not the board's, {show(host)}"))
     if faults:
         raise refuse("target_invalid", "target", faults, "name the target by its own plain fields")
-    found = msgspec.convert(value, Target)
-    return msgspec.structs.replace(found, host=host)
+    return msgspec.convert(value, Target)
 
 
 def parse_scope(value: object) -> ResourceScope:
@@ -160,8 +160,6 @@ def _check_subject(target: Target, subject: Resource) -> None:
 
 def _denied(target: Target, found: str, hint: str) -> CallboardError:
     given = target.document()
-    # By now it is the board's, so it tells nothing.
-    given.pop("host", None)
     named = ", ".join(f"{name} {show(value)}" for name, value in given.items())
     return CallboardError(
         "effect_scope_denied", f"{named} may not be touched: {found}", hint, {"target": given}

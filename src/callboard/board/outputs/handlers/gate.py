@@ -7,6 +7,7 @@ anywhere else for an effect, and a new type cannot opt out.
 from __future__ import annotations
 
 from callboard.board.outputs.authority import EffectContext
+from callboard.board.outputs.bounds import NOOP
 from callboard.board.outputs.claims import Output
 from callboard.board.outputs.descriptor import Entry, entry_kind
 from callboard.board.outputs.handlers.registry import handler_of
@@ -53,8 +54,15 @@ def _check_declared(context: EffectContext, output_type: str) -> None:
 
 def _check_scope(context: EffectContext, entry: Entry) -> None:
     target = handler_of(entry_type(entry)).scope(context, entry)
-    if target is None:
+    if target is None and entry_type(entry) == NOOP:
         return
+    if target is None:
+        raise CallboardError(
+            "effect_scope_denied",
+            f"what a {entry_type(entry)} touches is not said",
+            "its handler has to name a target; only a no-op touches nothing",
+            {"type": entry_type(entry)},
+        )
     reach = Reach(
         effect_scope=context.effect_scope,
         run_id=context.run_id,
