@@ -79,7 +79,7 @@ class Agent:
 
 @asynccontextmanager
 async def connected(
-    *words: str, env: dict[str, str] | None = None, cwd: Path | None = None, errlog: Any = None
+    *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> AsyncIterator[Agent]:
     """A client that has started the server with these words."""
     program, *rest = SERVER
@@ -90,7 +90,7 @@ async def connected(
         cwd=cwd,
     )
     async with (
-        stdio_client(parameters, errlog=errlog or sys.__stderr__) as (reading, writing),
+        stdio_client(parameters) as (reading, writing),
         ClientSession(reading, writing) as session,
     ):
         await session.initialize()

@@ -316,7 +316,7 @@ def refused(*words: str, env: dict[str, str] | None = None, cwd: Path | None = N
 
 def test_no_fault_of_its_files_makes_it_an_observer(person: Person, desk: Desk) -> None:
     person.submit()
-    here = {"env": environment(person), "cwd": person.folder}
+    here: Any = {"env": environment(person), "cwd": person.folder}
     missing = str(desk.root / "none.json")
     assert refused("--context", missing, **here) == "context_invalid"
     assert refused("--context", "", **here) == "context_invalid"
@@ -346,7 +346,7 @@ def test_a_snapshot_and_a_staging_folder_have_to_be_there(desk: Desk) -> None:
 
 
 def test_no_role_is_had_for_the_asking(person: Person, desk: Desk) -> None:
-    here = {"env": environment(person), "cwd": person.folder}
+    here: Any = {"env": environment(person), "cwd": person.folder}
     for role in ("producer", "dispatcher", "worker"):
         assert refused("--role", role, **here) == "context_required"
     assert refused(*desk.words, "--role", "observer") == "role_forbidden"

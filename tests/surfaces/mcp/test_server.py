@@ -10,6 +10,8 @@ from msgspec import structs
 
 from callboard.board.board import Board, Folders
 from callboard.board.execution.principal import make_principal
+from callboard.board.outputs.claims import ArtifactOutput
+from callboard.board.outputs.context import AgentTerms
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.board.protocol.commit import Assignment
@@ -169,7 +171,7 @@ def test_a_worker_stages_for_its_sole_claim(place: Place) -> None:
 
     talk(play)
     (claim,) = take(desk.staging, place.assignment("one"), scene.TERMS).claims
-    found = {one.name: one.data for one in claim.suppressed if one.type == "artifact"}
+    found = {one.name: one.data for one in claim.suppressed if isinstance(one, ArtifactOutput)}
     assert found == {"report.txt": b"all is well", "b.txt": "déjà".encode()}
 
 
@@ -205,6 +207,41 @@ def test_a_handle_is_judged_exactly_as_it_was_given(place: Place, count: int) ->
     found = take(desk.staging, assignment, scene.TERMS)
     assert [one.outcome for one in found.claims] == ["completed", "cancelled"][:count]
     assert found.unattributed == ()
+
+
+def test_producers_and_dispatchers_ask_within_their_terms(place: Place) -> None:
+    principal = str(place.open(place.ada).site.principal)
+    plan = {"graph": "more", "nodes": [{"key": "m", "payload": {}}]}
+
+    async def play() -> None:
+        for role, count in (("producer", 3), ("dispatcher", 4)):
+            terms = AgentTerms(max_dispatches=2, max_claims=3, pool="default")
+            desk = Desk(place.root / role).dispatcher(place.view(), role, principal, terms)
+            async with connected(*desk.words) as agent:
+                listed = (await agent.session.list_tools()).tools
+                assert [tool.name for tool in listed] == ALL[:count]
+                for tool in listed:
+                    assert tool.input_schema["type"] == "object"
+                    assert tool.input_schema["additionalProperties"] is False
+                    has_handle = "claim_handle" in tool.input_schema["properties"]
+                    assert not has_handle
+                first = await agent.stage("work_queue_submit", plan=plan)
+                assert await agent.stage("work_queue_submit", plan=plan) == first
+                for handle in (None, "", "h1"):
+                    code = await agent.refused("work_queue_submit", plan=plan, claim_handle=handle)
+                    assert code == "claim_scope_invalid"
+                assert await agent.refused("work_queue_claim_finish") == "role_forbidden"
+                if role == "dispatcher":
+                    await agent.stage("work_queue_dispatch_next", max_claims=2)
+                    over = await agent.refused("work_queue_dispatch_next", max_claims=2)
+                    assert over == "dispatch_budget_exceeded"
+                    code = await agent.refused("work_queue_dispatch_next", pool="x")
+                    assert code == "pool_forbidden"
+                page = await agent.ask("work_queue_read")
+                assert page["staged"]["count"] == count - 2
+                assert page["nodes"][0]["node_key"] == "one"
+
+    talk(play)
 
 
 def test_outputs_of_every_type_are_staged_and_strange_ones_refused(place: Place) -> None:

@@ -37,8 +37,6 @@ VERBS = {
         "The ledger itself: log, verify, replay, plan, checkpoint, schema.",
     ),
     "worker": ("worker", "worker", "Inside a run: assignment, finish, outputs."),
-    "mcp": ("mcp", "mcp", "Serve the board's tools to an agent, over stdio."),
-    "outputs": ("outputs", "outputs", "Ask the gate of the outputs: scopes and contracts."),
     "agent": ("agent", "agent", "Start agents that post work or ask for batches."),
     "outputs": ("outputs", "outputs", "Ask the gate of the outputs: scopes and contracts."),
     "mcp": ("mcp", "mcp", "Serve the board's tools to an agent, over stdio."),

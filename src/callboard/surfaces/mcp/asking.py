@@ -49,7 +49,7 @@ class DispatchArguments(Record, frozen=True, kw_only=True):
 
 def submit(session: Session, arguments: SubmitArguments, raw: Mapping[str, Any]) -> Document:
     """Stage a plan."""
-    return staged(session.stager().submit(canonical.encode(arguments.plan), selected(raw)))
+    return staged(session.asker().submit(canonical.encode(arguments.plan), selected(raw)))
 
 
 def dispatch_next(
@@ -58,7 +58,7 @@ def dispatch_next(
     """Stage the wish for the next fair batch."""
     claims, launches, pool = arguments.max_claims, arguments.max_dispatches, arguments.pool
     return staged(
-        session.stager().dispatch_next(
+        session.asker().dispatch_next(
             claims if isinstance(claims, int) else 1,
             launches if isinstance(launches, int) else 1,
             pool if isinstance(pool, str) else None,

@@ -175,7 +175,7 @@ def _listed(session: Session) -> list[types.Tool]:
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            input_schema=schema_of(tool.arguments),
+            input_schema=schema_of(tool.arguments, has_claims=session.role == "worker"),
             annotations=types.ToolAnnotations(
                 read_only_hint=not tool.stages, destructive_hint=False, open_world_hint=False
             ),
