@@ -19,8 +19,8 @@ from callboard.surfaces.mcp.handing_over import selected, staged
 from callboard.surfaces.mcp.session import Session
 
 _PLAN = (
-    "The plan, as a plan file has it: graph, nodes with key, payload, after, contract, worker, "
-    "and optional defaults."
+    "The plan, as a plan file has it: graph, and nodes with key, payload, and where wanted after, "
+    "profile, contract, priority and fairness_key."
 )
 
 

@@ -15,12 +15,13 @@ from callboard.board.outputs.judgement import Judge, not_loaded
 from callboard.board.outputs.messages import Terms, read_terms
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
-from callboard.surfaces.mcp.answers import Document
+from callboard.surfaces.mcp.answers import Document, size_of
 from callboard.surfaces.mcp.session import Session
 
 PROVENANCE: Literal["staged_preview"] = "staged_preview"
 _NOTE = "wishes only: nothing of this is durable, granted, bound or authorized yet"
 _MAX_LISTED = 16
+_MAX_BYTES = 8 * 1024
 
 
 def preview(session: Session) -> Document:
@@ -36,15 +37,15 @@ def preview(session: Session) -> Document:
         with StagingFolder(session.staging) as folder:
             intents, refused, judge = _judged(folder, session.assignment)
         more = {"refused": refused, "claims": _claims(judge, intents)}
-    listed = intents[-_MAX_LISTED:]
-    return {
-        "provenance": PROVENANCE,
-        "note": _NOTE,
-        "count": len(intents),
-        **more,
-        "intents": listed,
-        "earlier_intents": len(intents) - len(listed),
-    }
+    found: Document = {"provenance": PROVENANCE, "note": _NOTE, "count": len(intents), **more}
+    listed: list[Document] = []
+    room = _MAX_BYTES - size_of(found)
+    for intent in reversed(intents[-_MAX_LISTED:]):
+        room -= size_of(intent) + 1
+        if room < 0:
+            break
+        listed.insert(0, intent)
+    return {**found, "intents": listed, "earlier_intents": len(intents) - len(listed)}
 
 
 def _request(intent: AgentIntent) -> Document:
