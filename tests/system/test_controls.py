@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ CONTROLS: dict[str, Any] = {
     "note": {"min": 0, "max": 2},
     "noop": {"min": 0, "max": 1},
 }
+_DELIVERERS = ("supervisor", "dispatcher")
 KEYED = '[work_queue]\naccounting_weights = {"" = 1, "team-a" = 2}\n'
 
 
@@ -157,6 +160,22 @@ def test_nothing_to_grant_is_an_answer_that_is_kept(world: World) -> None:
     world.check_settled()
 
 
+def test_notes_are_shown_with_their_node(world: World) -> None:
+    world.submit(parent("note all is well\nbut for \u202e this", "note second", "noop no plan"))
+    world.run()
+    shown = subprocess.run(
+        [sys.executable, "-m", "callboard", "show", "parent"],
+        cwd=world.path,
+        env=world.as_person(),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "note      all is well\n          but for \\u202e this\nnote      second\n" in shown
+    assert [entry["type"] for entry in descriptor(world, "parent")] == ["note", "note", "noop"]
+    world.check_settled()
+
+
 def test_a_cancelled_claim_asks_for_nothing(world: World) -> None:
     steps = ["submit " + plan({"key": "one"}), "note never", "cancelled"]
     world.submit(
@@ -212,14 +231,18 @@ def test_a_plan_that_the_board_would_refuse_ends_the_attempt(
         (APPEND, "after", "Request: w_"),
         (SET_REF, "before", "refs/callboard/controls/"),
         (SET_REF, "after", "refs/callboard/controls/"),
+        (SET_REF, "before", "refs/callboard/notes/"),
+        (SET_REF, "after", "refs/callboard/notes/"),
         ("callboard.board.outputs.delivery:verify_delivery", "after", ""),
     ],
 )
 def test_a_kill_on_the_way_neither_loses_nor_doubles_a_request(
     world: World, target: str, when: str, match: str
 ) -> None:
-    world.submit(parent("submit " + plan({"key": "one"})))
-    world.run(fault=world.fault(target, when, role="supervisor", match=match))
+    world.submit(parent("note first", "submit " + plan({"key": "one"})))
+    # The run and whoever dispatches may both deliver; the first one that does is killed.
+    faults = [world.fault(target, when, role=one, match=match) for one in _DELIVERERS]
+    world.finish(world.start(fault=faults))
     assert world.file("killed").exists()
     world.run()
     assert [kind for kind, _handle, _id in by_worker(world)] == ["submit"]
