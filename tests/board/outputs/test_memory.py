@@ -105,7 +105,9 @@ def test_a_worker_is_told_at_once_what_the_trusted_side_refuses(
     with pytest.raises(CallboardError) as refused:
         Stager(folder, members).memory(data)
     assert refused.value.code == code
-    assert [one["pointer"] for one in refused.value.details.get("faults", [])] == pointers
+    faults = refused.value.details.get("faults", [])
+    assert isinstance(faults, list)
+    assert [one["pointer"] for one in faults] == pointers
     assert list(folder.glob("message-*")) == []
     put(folder, 1, message(folder, data))
     put(folder, 2, {"kind": "finish", "intent_id": "f", "outcome": "completed"})

@@ -31,7 +31,9 @@ def faults(text: str) -> dict[str, str]:
     with pytest.raises(CallboardError) as refused:
         parse_recipe(text.encode(), name="w")
     assert refused.value.code == "recipe_invalid"
-    return {fault["pointer"]: fault["message"] for fault in refused.value.details["faults"]}
+    found = refused.value.details["faults"]
+    assert isinstance(found, list)
+    return {fault["pointer"]: fault["message"] for fault in found}
 
 
 def test_the_table_is_read() -> None:
