@@ -110,6 +110,10 @@ class Worker:
         """Comment on the node."""
         self._stager.note(text, self._member.handle)
 
+    def do_remember(self, document: str) -> None:
+        """Stage a memory."""
+        self._stager.memory(document.encode(), self._member.handle)
+
     def do_submit(self, plan: str) -> None:
         """Stage a plan, whose nodes keep the journal, too."""
         document = json.loads(plan)

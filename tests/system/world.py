@@ -291,7 +291,7 @@ class World:
         outputs: list[Any] = [
             output for one in results for output in one.descriptor.get("outputs", [])
         ]
-        branches = {f"refs/heads/{one['branch']}" for one in outputs if one["type"] == "patch"}
+        branches = {f"refs/heads/{one['branch']}" for one in outputs if "branch" in one}
         artifacts = {one["ref"] for one in outputs if one["type"] == "artifact"}
         refs = git("for-each-ref", "--format=%(refname)", cwd=self.path).splitlines()
         assert {one for one in refs if one.startswith("refs/heads/callboard/")} == branches

@@ -15,6 +15,7 @@ from callboard.board.outputs.claims import ArtifactOutput, PatchCommit
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
 from callboard.board.protocol.commit import AssignedClaim, Assignment
+from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.storage.repository import Repository
 
 REPOSITORY = "local/example"
@@ -146,11 +147,12 @@ def context(
     base: str | None = None,
     attempt: int = 1,
     result_bytes: int = 4096,
+    memory: MemoryRules | None = None,
 ) -> EffectContext:
     found = base or repository.head_commit()
     assert found is not None
     return EffectContext(
-        place=Place(repository, claim.claim_id, claim.work_id, attempt, found),
+        place=Place(repository, claim.claim_id, claim.work_id, attempt, found, memory=memory),
         handle=claim.handle,
         payload=claim.work,
         subject=None,
@@ -160,4 +162,5 @@ def context(
         result_bytes=result_bytes,
         phase=phase,
         pool="default",
+        granted_at_ms=1_000_000,
     )

@@ -19,6 +19,7 @@ from callboard.board.outputs.handlers.registry import HANDLERS, handler_of
 from callboard.board.protocol.commit import AssignedClaim
 from callboard.board.protocol.contract import contract_of
 from callboard.board.protocol.operations import Resource
+from callboard.board.protocol.output_types import BUILT_IN
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 from tests.board.outputs import scene
@@ -433,7 +434,7 @@ def test_long_and_odd_names_lie_in_real_refs(folder: Path, repository: Repositor
 
 
 def test_only_registered_types_exist() -> None:
-    assert sorted(HANDLERS) == ["artifact", "dispatch_next", "noop", "note", "patch", "submit"]
+    assert sorted(HANDLERS) == sorted(BUILT_IN)
     with pytest.raises(CallboardError, match="output_not_declared"):
         handler_of("create_issue")
 

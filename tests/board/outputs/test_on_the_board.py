@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -33,24 +34,39 @@ from tests.board.outputs import scene
 
 NAME = "local/user"
 RECIPE = b'command = ["true"]\nmax_claims = 2\noutputs = ["artifact"]\n'
+MEMORY_RECIPE = b"""command = ["true"]
+max_claims = 2
+outputs = ["memory"]
+[memory]
+path = "memory/facts.json"
+branch = "facts"
+[memory.schema]
+type = "object"
+properties = { fact = { type = "string" } }
+"""
 RUN_ID = "1234567890"
 
 
 class Board:
     """A board in memory with one granted, bound group of two Claims."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        recipe_text: bytes = RECIPE,
+        contract: Mapping[str, Any] = MappingProxyType({"artifact": 1}),
+    ) -> None:
         self.repository = repository
         head = repository.head_commit()
         assert head is not None
         self.head = head
         self.publisher = Publisher(MemoryStore(), FixedClock(1_000_000))
-        recipe = parse_recipe(RECIPE, name="coder")
+        self.recipe = recipe = parse_recipe(recipe_text, name="coder")
         plan = parse_plan(
             {
                 "graph": "g",
                 "nodes": [
-                    {"key": key, "payload": {"task": key}, "contract": {"artifact": 1}}
+                    {"key": key, "payload": {"task": key}, "contract": dict(contract)}
                     for key in ("a", "b")
                 ],
             }
@@ -120,6 +136,7 @@ class Board:
             dispatch_id=self.dispatch_id,
             handle=handle,
             run_id=run_id,
+            memory=self.recipe.memory,
         )
 
     def finish(self, handle: str, outcome: Outcome) -> None:
@@ -170,6 +187,48 @@ def test_a_run_from_its_folder_to_its_result(board: Board, tmp_path: Path) -> No
     assert board.projection.works[place.work_id].result == delivery.descriptor
     with pytest.raises(CallboardError, match="effects_unauthorized"):
         apply_claim(board.context("h1"))
+
+
+def test_memories_of_a_run_from_their_folder_to_their_results(board: Board, tmp_path: Path) -> None:
+    """Two Claims remember on the same base, each on its own branch; only one of them completes."""
+    board = Board(board.repository, MEMORY_RECIPE, {"memory": 1})
+    board.bind()
+    folder = tmp_path / "staging"
+    terms = Terms.of(
+        {"memory": (0, 1)},
+        object_format=board.repository.object_format,
+        memory=board.recipe.memory,
+    )
+    prepare_folder(folder, terms)
+    side = Stager(folder, board.assignment)
+    side.memory(b'{"fact": "a"}', "h1")
+    side.memory(b'{"fact": "b"}', "h2")
+    side.finish("completed", "h1")
+    side.finish("completed", "h2")
+    for claim in take(folder, board.assignment, terms).claims:
+        settled = prepare_claim(board.context(claim.handle), claim)
+        assert settled.outcome == "completed"
+        board.finish(claim.handle, "completed" if claim.handle == "h1" else "cancelled")
+    apply_claim(board.context("h1"))
+    with pytest.raises(CallboardError, match="effects_unauthorized"):
+        apply_claim(board.context("h2"))
+    place = board.context("h1").place
+    delivery = verify_delivery(
+        board.repository,
+        payload=board.context("h1").payload,
+        claim_id=place.claim_id,
+        work_id=place.work_id,
+        attempt=place.attempt,
+        base=place.base,
+        memory=place.memory,
+    )
+    assert delivery.verified
+    (entry,) = delivery.descriptor["outputs"]
+    assert entry["branch"] == f"callboard/memory/facts/{place.work_id[:12]}-1"
+    branches = scene.git(tmp_path / "user", "branch", "--list", "--format=%(refname:short)")
+    assert branches.split() == [entry["branch"], "main"]
+    # The commit bears the time of the grant.
+    assert scene.git(tmp_path / "user", "show", "-s", "--format=%ct", entry["commit"]) == "1000"
 
 
 def test_only_the_bound_run_has_effects(board: Board) -> None:

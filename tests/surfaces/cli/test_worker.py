@@ -22,6 +22,7 @@ from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
 from callboard.board.protocol.commit import Assignment
+from callboard.board.protocol.memory_rules import MemoryRules
 from tests.board.outputs import scene
 from tests.board.outputs.scene import BOTH, NO_WRITES
 
@@ -32,10 +33,10 @@ TERMS = Terms.of({"artifact": (0, 128), "patch": (0, 1)})
 class Run:
     """One run's folder, and the program started inside it."""
 
-    def __init__(self, root: Path, members: Assignment) -> None:
+    def __init__(self, root: Path, members: Assignment, terms: Terms = TERMS) -> None:
         self.assignment = members
         self.folder = root / "staging"
-        prepare_folder(self.folder, TERMS)
+        prepare_folder(self.folder, terms)
         file = root / "assignment.json"
         file.write_bytes(canonical.encode(members))
         self.cwd = root
@@ -379,3 +380,22 @@ def test_without_a_clone_nobody_can_tell(run: Run) -> None:
     scene.make_repository(run.cwd / "other")
     run.cwd = run.cwd / "other"
     assert run("patch").returncode == 0
+
+
+def test_a_memory_is_judged_as_it_is_staged(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"fact": {"type": "string"}}}
+    rules = MemoryRules("facts.json", "facts", schema)
+    terms = Terms.of({"memory": (0, 1)}, memory=rules)
+    run = Run(tmp_path, scene.assignment(scene.outputs(memory=(1, 1))), terms)
+    (run.cwd / "facts.json").write_text('{"fact": 3, "more": 1}')
+    document = json.loads(run("memory", "facts.json", "--json").stdout)["error"]
+    assert document["code"] == "memory_invalid"
+    assert [one["pointer"] for one in document["details"]["faults"]] == ["/fact", "/more"]
+    (run.cwd / "facts.json").write_text('{"fact": "x"}')
+    assert run.json("memory", "facts.json")["status"] == "staged"
+    assert run.refused("memory", "nowhere.json") == "file_missing"
+    (run.cwd / "facts.json").write_text('{"fact": "y"}')
+    assert run.refused("memory", "facts.json") == "output_limit"
+    assert run("finish", "completed").returncode == 0
+    (claim,) = take(run.folder, run.assignment, terms).claims
+    assert [output.type for output in claim.outputs] == ["memory"]

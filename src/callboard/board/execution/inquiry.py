@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from callboard.board.execution.carriage import Carriage
+from callboard.board.execution.remembering import memory_of
 from callboard.board.execution.site import Site
 from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.descriptor import as_payload
@@ -38,6 +39,7 @@ def inquiry(site: Site, old: WorkState, wish: Wish) -> Inquiry:
         work_id=old.work.work_id,
         attempt=old.attempts,
         base=dispatch.profile.ref,
+        memory=memory_of(site, dispatch, old.work.payload),
     )
     return {
         "version": 1,

@@ -43,10 +43,14 @@ class Routes:
         recipes = self._recipes(route_of, list(fresh.values()))
         for at, work in fresh.items():
             name = work.worker_profile
-            outputs = recipes[work.pool, name, _pin(work)].outputs
-            declared = {rule.type: (rule.min, rule.max) for rule in outputs}
+            recipe, ref = recipes[work.pool, name, _pin(work)]
+            declared = {rule.type: (rule.min, rule.max) for rule in recipe.outputs}
+            if recipe.memory is not None and recipe.memory.base and self.bring is not None:
+                self.bring(recipe.memory.base)
             try:
-                check_deliverable(self.repository, work, name, declared)
+                check_deliverable(
+                    self.repository, work, name, declared, memory=recipe.memory, began_at=ref
+                )
             except CallboardError as error:
                 self._refusals.append((places[at], error))
         if not self.lenient:
@@ -74,9 +78,12 @@ class Routes:
             {**first.details, "count": len(refusals), "faults": faults},
         )
 
-    def _recipes(self, route_of: RouteOf, works: list[Work]) -> dict[tuple[str, str, str], Recipe]:
-        """By pool, worker and pin; a pin that the board does not know is the board's to refuse."""
-        recipes: dict[tuple[str, str, str], Recipe] = {}
+    def _recipes(
+        self, route_of: RouteOf, works: list[Work]
+    ) -> dict[tuple[str, str, str], tuple[Recipe, str]]:
+        """Each with the commit it is of, by pool, worker and pin; a pin that the board does not
+        know is the board's to refuse."""
+        recipes: dict[tuple[str, str, str], tuple[Recipe, str]] = {}
         asked = {(work.pool, work.worker_profile, _pin(work)) for work in works}
         for pool_name, profile_name, pin in sorted(asked):
             route = route_of(pool_name, profile_name)
@@ -90,7 +97,8 @@ class Routes:
                     "fetch that commit, or choose another profile",
                     {"pool": pool_name, "profile": profile_name, "ref": profile.ref},
                 )
-            recipes[pool_name, profile_name, pin] = parse_recipe(data, name=profile_name)
+            recipe = parse_recipe(data, name=profile_name)
+            recipes[pool_name, profile_name, pin] = recipe, profile.ref
         return recipes
 
     def _pinned(self, profile: Profile) -> bytes | None:

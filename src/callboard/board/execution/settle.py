@@ -13,6 +13,7 @@ from callboard.board.execution.desk import ControlDesk
 from callboard.board.execution.host import Order, event_of
 from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.patience import Patience
+from callboard.board.execution.remembering import memory_of
 from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
 from callboard.board.outputs.bounds import Unmet
@@ -113,6 +114,7 @@ class Settler:
     def _delivery(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
         run = dispatch.run
         desk = None
+        memory = memory_of(self._site, dispatch, work.work.payload)
         if run is not None:
             dispatch_id = dispatch.assignment.dispatch_id
             desk = ControlDesk(self._site, dispatch_id, handle, run.run_id)
@@ -123,6 +125,7 @@ class Settler:
                 handle=handle,
                 run_id=run.run_id,
                 desk=desk,
+                memory=memory,
             )
             try:
                 apply_claim(context)
@@ -137,6 +140,7 @@ class Settler:
             attempt=work.attempts,
             base=dispatch.profile.ref,
             desk=desk,
+            memory=memory,
         )
 
     def _record_result(self, work_id: str, delivery: Delivery) -> str:

@@ -19,6 +19,7 @@ from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.intent_checks import INTENT_CHECKS
 from callboard.board.execution.outlast import PASSING, outlast
+from callboard.board.execution.remembering import memory_of
 from callboard.board.execution.settle import Settler
 from callboard.board.execution.site import Site
 from callboard.board.execution.snapshot import diff_to_commit
@@ -154,13 +155,17 @@ class WrapUp:
             return {"published": "pending", "trouble": error.document()}
 
     def _context(self, handle: str) -> EffectContext:
+        projection = self._site.publisher.refresh().projection
+        state = projection.dispatches[self._assignment.dispatch_id]
+        member = next(one for one in self._assignment.claims if one.handle == handle)
         return context_of(
-            self._site.publisher.refresh().projection,
+            projection,
             self._site.repository,
             dispatch_id=self._assignment.dispatch_id,
             handle=handle,
             run_id=self._run_id,
             desk=ControlDesk(self._site, self._assignment.dispatch_id, handle, self._run_id),
+            memory=memory_of(self._site, state, member.work),
         )
 
     def _patch_message(self) -> str:

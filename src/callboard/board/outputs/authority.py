@@ -13,6 +13,7 @@ from callboard.board.outputs.control_receipt import ControlReceipt
 from callboard.board.projection.entities import ClaimState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_on, dispatch_of
+from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Payload, Resource
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
@@ -55,7 +56,8 @@ class Place:
     """Where one Claim's outputs lie; enough to read them back.
 
     `attempt` counts the Work's Claims from 1; `base` is the commit the run began at; `desk` is how
-    its controls reach the board, None where nobody could publish any.
+    its controls reach the board, None where nobody could publish any; `memory` is what the worker
+    may remember, None where it may not or its recipe cannot be had.
     """
 
     repository: Repository
@@ -64,6 +66,7 @@ class Place:
     attempt: int
     base: str
     desk: Desk | None = None
+    memory: MemoryRules | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ class EffectContext:
 
     `phase`: `open`, its outputs may be prepared; `completed`, its Completion is durable and its
     delivery pending, so its effects may happen; `closed`, neither. `repository_name` is the
-    board's `owner/name`, `effect_scope` the profile's, `run_id` that of the bound run.
+    board's `owner/name`, `effect_scope` the profile's, `run_id` that of the bound run;
+    `granted_at_ms` is when the Claim was granted, in Unix milliseconds.
     """
 
     place: Place
@@ -85,6 +89,7 @@ class EffectContext:
     result_bytes: int
     phase: Phase
     pool: str
+    granted_at_ms: int
 
     @property
     def repository(self) -> Repository:
@@ -110,6 +115,7 @@ def context_of(
     handle: str,
     run_id: str,
     desk: Desk | None = None,
+    memory: MemoryRules | None = None,
 ) -> EffectContext:
     """The Claim `handle` of the group `dispatch_id`, for its bound run `run_id`.
 
@@ -146,6 +152,7 @@ def context_of(
             attempt=work.attempts,
             base=dispatch.profile.ref,
             desk=desk,
+            memory=memory,
         ),
         handle=handle,
         payload=work.work.payload,
@@ -156,6 +163,7 @@ def context_of(
         result_bytes=projection.policy.limits.result_bytes,
         phase=_phase(claim, work),
         pool=dispatch.assignment.pool,
+        granted_at_ms=claim.at,
     )
 
 

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from callboard.board.outputs.bounds import Bounds
-from callboard.board.outputs.descriptor import ARTIFACTS, BRANCHES, PREPARED, patch_branch
+from callboard.board.outputs.descriptor import (
+    ARTIFACTS,
+    BRANCHES,
+    PREPARED,
+    memory_branch,
+    patch_branch,
+)
+from callboard.board.outputs.handlers.memory import check_base
 from callboard.board.outputs.resources import SCOPE_FIELD, parse_scope
 from callboard.board.protocol.contract import contract_of
+from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Work
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
@@ -21,17 +29,25 @@ _LACKING = frozenset({"output_limit", "output_missing", "output_not_declared", "
 
 
 def check_deliverable(
-    repository: Repository, work: Work, worker: str, recipe: Mapping[str, tuple[int, int]]
+    repository: Repository,
+    work: Work,
+    worker: str,
+    recipe: Mapping[str, tuple[int, int]],
+    *,
+    memory: MemoryRules | None = None,
+    began_at: str = "",
 ) -> None:
     """Refuse a Work whose contract the outputs of `worker`'s recipe, `{type: (min, max)}`, cannot
     meet; the refusal names the node.
 
-    Raises `output_not_declared`, `output_limit`, `output_missing`, `verifier_unknown`,
-    `scope_invalid`, `contract_invalid`, or `ref_conflict` where a branch or another ref of the
-    repository stands in the way of its outputs.
+    `memory` is what that recipe lets it remember, `began_at` the commit its runs begin at. Raises
+    `output_not_declared`, `output_limit`, `output_missing`, `verifier_unknown`, `scope_invalid`,
+    `contract_invalid`, `memory_base_missing` or `path_taken` where no memory could stand, or
+    `ref_conflict` where a branch or another ref of the repository stands in the way of its outputs.
     """
     try:
         _check(repository, work, recipe)
+        _check_memory(repository, work, memory, began_at)
     except CallboardError as error:
         details = {**error.details, "node_key": work.node_key, "work_id": work.work_id}
         message, hint = f"node {work.node_key!r}: {error.message}", error.hint
@@ -62,20 +78,29 @@ def _check(repository: Repository, work: Work, recipe: Mapping[str, tuple[int, i
     for unmet in bounds.unmet({rule.type: rule.max for rule in contract.outputs}):
         raise CallboardError(unmet.code, unmet.message)
     if contract.rule("patch") is not None:
-        _check_branch(repository, work)
+        _check_branch(repository, patch_branch(work.work_id, 1), "patches")
     if contract.rule("artifact") is not None:
         _check_folder(repository, ARTIFACTS, "artifacts are kept")
     if contract.outputs:
         _check_folder(repository, PREPARED, "what a run delivers is noted")
 
 
-def _check_branch(repository: Repository, work: Work) -> None:
-    branch = patch_branch(work.work_id, 1)
+def _check_memory(
+    repository: Repository, work: Work, memory: MemoryRules | None, began_at: str
+) -> None:
+    contract = contract_of(work.payload)
+    if memory is None or contract is None or contract.rule("memory") is None:
+        return
+    check_base(repository, memory, began_at)
+    _check_branch(repository, memory_branch(memory.branch, work.work_id, 1), "memories")
+
+
+def _check_branch(repository: Repository, branch: str, what: str) -> None:
     rival = repository.ref_in_the_way(BRANCHES + branch)
     if rival is not None:
         raise CallboardError(
             "ref_conflict",
-            f"patches become branches like {branch!r}, and {rival!r} stands in their way",
+            f"{what} become branches like {branch!r}, and {rival!r} stands in their way",
             "rename that branch",
             {"ref": BRANCHES + branch, "found": rival},
         )

@@ -20,6 +20,7 @@ from callboard.board.outputs.descriptor import (
 from callboard.board.outputs.handlers.gate import entry_type
 from callboard.board.outputs.handlers.registry import handler_of
 from callboard.board.outputs.prepared import read_prepared
+from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Payload
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
@@ -64,15 +65,17 @@ def verify_delivery(
     attempt: int,
     base: str,
     desk: Desk | None = None,
+    memory: MemoryRules | None = None,
 ) -> Delivery:
     """Read a completed Claim's outputs back and hold them against the Work's contract.
 
     `attempt` is the Claim's place among the Work's, from 1; `base` the commit the run began at;
-    `desk` how the board itself is asked for the requests of the Claim. All outputs that were
-    prepared must be there, also those the contract does not insist on. Raises `CallboardError` only
-    where the repository or the board could not be read; then nothing is known.
+    `desk` how the board itself is asked for the requests of the Claim, `memory` what the worker's
+    recipe lets it remember. All outputs that were prepared must be there, also those the contract
+    does not insist on. Raises `CallboardError` only where the repository or the board could not be
+    read; then nothing is known.
     """
-    place = Place(repository, claim_id, work_id, attempt, base, desk)
+    place = Place(repository, claim_id, work_id, attempt, base, desk, memory)
     found: list[Entry] = []
     missing: list[Unmet] = []
     try:

@@ -28,6 +28,7 @@ CONTROLS = "refs/callboard/controls/"
 PREPARED = "refs/callboard/prepared/"
 BRANCHES = "refs/heads/"
 BRANCH_FOLDER = "callboard/"
+MEMORY_FOLDER = "memory/"
 _PLAIN_CLAIM = re.compile(r"c_[0-9a-f]{1,128}(?:_[0-9]{1,10})?")
 _DIGEST_MARK = "sha256-"
 _WORK_DIGITS = 12
@@ -65,6 +66,19 @@ class NoteEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="note")
     size_bytes: Size
 
 
+class MemoryEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="memory"):
+    """One memory: the file at `path` in the one commit of its branch upon `parent`."""
+
+    branch: Identity
+    path: str
+    commit: Revision
+    tree: Revision
+    parent: Revision
+    blob: Revision
+    sha256: Digest
+    size_bytes: Size
+
+
 class SubmitEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="submit"):
     """One plan that was posted: the request, the blob with the plan, and the ref under which is
     written what became of it."""
@@ -92,7 +106,7 @@ class NoopEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="noop")
     reason: str
 
 
-Entry = ArtifactEntry | PatchEntry | NoteEntry | SubmitEntry | BatchEntry | NoopEntry
+Entry = ArtifactEntry | PatchEntry | NoteEntry | MemoryEntry | SubmitEntry | BatchEntry | NoopEntry
 ControlEntry = SubmitEntry | BatchEntry
 _ORDER = {
     kind: place
@@ -177,6 +191,11 @@ def patch_branch(work_id: str, attempt: int) -> str:
     return f"{BRANCH_FOLDER}{work_id[:_WORK_DIGITS]}-{attempt}"
 
 
+def memory_branch(name: str, work_id: str, attempt: int) -> str:
+    """The short name of the branch for an attempt's memory; `name` is what its recipe calls it."""
+    return f"{BRANCH_FOLDER}{MEMORY_FOLDER}{name}/{work_id[:_WORK_DIGITS]}-{attempt}"
+
+
 def numbered_ref(folder: str, claim_id: str, kind: str, number: int) -> str:
     """The ref of a Claim's `number`-th output of a kind, in one of the folders for such refs."""
     return f"{folder}{_component(claim_id)}/{kind}-{number:03}"
@@ -206,6 +225,23 @@ def patch_estimate(work_id: str, oid_length: int) -> PatchEntry:
     zeros = "0" * oid_length
     branch = patch_branch(work_id, _WIDEST_ATTEMPT)
     return PatchEntry(branch=branch, commit=zeros, tree=zeros, parent=zeros)
+
+
+def memory_estimate(
+    work_id: str, name: str, path: str, output: BodyOutput, oid_length: int
+) -> MemoryEntry:
+    """An entry at least as large as the real one, before the commit is made."""
+    zeros = "0" * oid_length
+    return MemoryEntry(
+        branch=memory_branch(name, work_id, _WIDEST_ATTEMPT),
+        path=path,
+        commit=zeros,
+        tree=zeros,
+        parent=zeros,
+        blob=zeros,
+        sha256=output.sha256,
+        size_bytes=output.size_bytes,
+    )
 
 
 def note_entry(claim_id: str, output: BodyOutput, blob: str) -> NoteEntry:
@@ -249,7 +285,7 @@ def refs_of(entry: Entry) -> dict[str, str | None]:
     """The refs that keep an entry, each with its object; None where only the ref itself tells."""
     if isinstance(entry, ArtifactEntry | NoteEntry):
         return {entry.ref: entry.blob}
-    if isinstance(entry, PatchEntry):
+    if isinstance(entry, PatchEntry | MemoryEntry):
         return {BRANCHES + entry.branch: entry.commit}
     if isinstance(entry, ControlEntry):
         return {entry.ref: None}

@@ -18,16 +18,21 @@ from callboard.board.outputs.descriptor import (
     NoopEntry,
     artifact_estimate,
     batch_entry,
+    memory_estimate,
     note_entry,
     patch_estimate,
     submit_entry,
 )
+from callboard.board.outputs.messages import MemoryTerms, Terms
 from callboard.board.protocol.commit import AssignedClaim
+from callboard.board.protocol.memory_rules import MAX_BRANCH_BYTES, MAX_PATH_BYTES
+
+_NAME, _PATH = "m" * MAX_BRANCH_BYTES, "m" * MAX_PATH_BYTES
 
 
-def estimate(member: AssignedClaim, pool: str, output: Output, oid_length: int) -> Entry:
-    """The entry of an output of `member`, with object names of `oid_length` zeros."""
-    claim_id = member.claim_id
+def estimate(member: AssignedClaim, pool: str, output: Output, terms: Terms) -> Entry:
+    """The entry of an output of `member` in a run with these terms, its object names zeros."""
+    claim_id, oid_length = member.claim_id, terms.oid_length
     if isinstance(output, ArtifactOutput):
         return artifact_estimate(
             claim_id, output.name, output.sha256, output.size_bytes, oid_length
@@ -36,6 +41,12 @@ def estimate(member: AssignedClaim, pool: str, output: Output, oid_length: int) 
         return batch_entry(claim_id, output, pool)
     if isinstance(output, NoopOutput):
         return NoopEntry(reason=output.reason)
+    if isinstance(output, BodyOutput) and output.type == "memory":
+        known = terms.memory
+        name, path = (
+            (known.branch, known.path) if isinstance(known, MemoryTerms) else (_NAME, _PATH)
+        )
+        return memory_estimate(member.work_id, name, path, output, oid_length)
     if isinstance(output, BodyOutput):
         make = submit_entry if output.type == "submit" else note_entry
         return make(claim_id, output, "0" * oid_length)

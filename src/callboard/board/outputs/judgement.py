@@ -27,12 +27,15 @@ from callboard.board.outputs.claims import (
 )
 from callboard.board.outputs.descriptor import Entry, check_size
 from callboard.board.outputs.estimates import estimate
+from callboard.board.outputs.memory_body import check_memory
 from callboard.board.outputs.messages import (
     BODY_LIMITS,
     ArtifactMessage,
     BodyMessage,
     DispatchNextMessage,
     FinishMessage,
+    MemoryMessage,
+    MemoryTerms,
     NoopMessage,
     Outcome,
     OwnMessage,
@@ -111,7 +114,7 @@ class Tally:
     def _described(self, output: Output) -> list[Entry]:
         if isinstance(self.bounds, Bounds) and not self.bounds.declares(output.type):
             return []
-        return [estimate(self.member, self._pool, output, self._terms.oid_length)]
+        return [estimate(self.member, self._pool, output, self._terms)]
 
 
 class Judge:
@@ -152,8 +155,8 @@ class Judge:
         `intent_conflict`, `finish_conflict`, `output_not_declared`, `output_limit`,
         `artifact_limit`, `artifact_name_invalid`, `artifact_name_taken`, `body_limit`,
         `patch_path_invalid`, `patch_paths_required`, `patch_overlap`, `pool_forbidden`,
-        `dispatch_budget_exceeded`, `result_limit`, `contract_invalid`, or those of the loader and
-        of the checks.
+        `dispatch_budget_exceeded`, `memory_foreign`, `memory_invalid`, `result_limit`,
+        `contract_invalid`, or those of the loader and of the checks.
         """
         handle = self.resolve(value)
         message = read_message(value)
@@ -257,8 +260,15 @@ class Judge:
         data = self._load(message)
         if data is not None:
             check_body(message, data, self._checks)
+            if isinstance(message, MemoryMessage):
+                self._check_memory(data, tally.member.work_id)
         tally.add(replace(output, data=data))
         return ""
+
+    def _check_memory(self, data: bytes, work_id: str) -> None:
+        terms = self._terms.memory
+        if isinstance(terms, MemoryTerms):
+            check_memory(data, terms.schema, terms.path, work_id)
 
     def _batch(self, tally: Tally, message: DispatchNextMessage) -> str:
         if message.pool not in (UNSET, self._assignment.pool):

@@ -12,6 +12,8 @@ from typing import Annotated, Literal, Self
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
+from callboard.board.protocol.memory_rules import MemoryRules
+from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.policy import CEILINGS, Record
 from callboard.board.protocol.scalars import Digest, Identity
 from callboard.board.protocol.validate import near, parse, show
@@ -135,13 +137,21 @@ class Range(Record, frozen=True, kw_only=True):
     max: Count
 
 
+class MemoryTerms(Record, frozen=True, kw_only=True):
+    """What a memory of the run must be: the file and the branches it is for, and its schema."""
+
+    path: Identity
+    branch: Identity
+    schema: Payload
+
+
 class Terms(Record, frozen=True, kw_only=True):
     """What a run may deliver: the recipe's bounds a Claim, by output type, and the limits.
 
     `outputs` is absent where the recipe is not known; then the Work's contract alone counts.
     The artifact limits are bytes each, files a run and bytes a run; `result_bytes` bounds each
     Claim's descriptor in canonical JSON; `max_dispatches` is what all requests of the run for
-    further launches may ask for together.
+    further launches may ask for together. `memory` is there where one may be delivered.
     """
 
     outputs: dict[Identity, Range] | UnsetType = UNSET
@@ -151,6 +161,7 @@ class Terms(Record, frozen=True, kw_only=True):
     result_bytes: Annotated[int, Meta(ge=1, le=MAX_RESULT_BYTES)] = MAX_RESULT_BYTES
     object_format: Literal["sha1", "sha256"] = "sha256"
     max_dispatches: Annotated[int, Meta(ge=0, le=256)] = 1
+    memory: MemoryTerms | UnsetType = UNSET
 
     @classmethod
     def of(
@@ -160,6 +171,7 @@ class Terms(Record, frozen=True, kw_only=True):
         object_format: str = "sha256",
         result_bytes: int = MAX_RESULT_BYTES,
         max_dispatches: int = 1,
+        memory: MemoryRules | None = None,
     ) -> Self:
         """The terms for a recipe's outputs, `{type: (min, max)}`, with the default limits."""
         return cls(
@@ -167,6 +179,9 @@ class Terms(Record, frozen=True, kw_only=True):
             object_format="sha1" if object_format == "sha1" else "sha256",
             result_bytes=result_bytes,
             max_dispatches=max_dispatches,
+            memory=UNSET
+            if memory is None
+            else MemoryTerms(path=memory.path, branch=memory.branch, schema=dict(memory.schema)),
         )
 
     @property

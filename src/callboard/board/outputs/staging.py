@@ -25,7 +25,8 @@ from callboard.board.outputs.folder import (
     message_name,
 )
 from callboard.board.outputs.judgement import Accepted, BodyChecks, Judge, Loader, not_loaded
-from callboard.board.outputs.messages import Outcome, StagedMessage, Terms, read_terms
+from callboard.board.outputs.memory_body import memory_bytes
+from callboard.board.outputs.messages import BODY_LIMITS, Outcome, StagedMessage, Terms, read_terms
 from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.protocol.validate import parse
@@ -151,7 +152,9 @@ class Stager:
 
     def memory(self, document: bytes, selector: Selector = None) -> Receipt:
         """Stage what is to be remembered, a JSON object as the recipe's schema has it."""
-        return self._body("memory", document, selector)
+        # One that is too large is refused as such, by the rule for all bodies.
+        fits = len(document) <= BODY_LIMITS["memory"]
+        return self._body("memory", memory_bytes(document) if fits else document, selector)
 
     def submit(self, plan: bytes, selector: Selector = None) -> Receipt:
         """Stage a plan, as JSON, to be posted in the Claim's name once it is completed."""

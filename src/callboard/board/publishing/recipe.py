@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from callboard import canonical
+from callboard.board.protocol.memory_rules import (
+    MemoryRules,
+    base_fault,
+    branch_fault,
+    path_fault,
+)
+from callboard.board.protocol.memory_schema import schema_faults
 from callboard.board.protocol.output_types import BUILT_IN, most_of
 from callboard.board.protocol.validate import MAX_FAULTS, near, pointer_step, show
 from callboard.board.publishing.toml_fields import MAX_SECONDS, Fields, is_file_stem, variable_fault
@@ -27,6 +34,7 @@ _TIMEOUT_S = 3_600
 _SETUP_TIMEOUT_S = 900
 _MAX_CLAIMS = 16
 _MAX_BUDGET = 256
+_MEMORY = "memory"
 
 # Names of faulty recipes in a message; the details hold all of them.
 _MAX_NAMED = 8
@@ -47,7 +55,8 @@ class Recipe:
 
     `command` and `setup` are argument lists; `env` names variables of the dispatcher that pass to
     the worker. `max_dispatches` is what all requests of one run for further launches may ask for
-    together. `mcp`: its run finds the board's tools ready to be started.
+    together. `mcp`: its run finds the board's tools ready to be started. `memory` goes with the
+    output type of that name and says what of it is kept where.
     """
 
     command: tuple[str, ...]
@@ -60,6 +69,7 @@ class Recipe:
     outputs: tuple[OutputRule, ...] = ()
     max_dispatches: int = 1
     mcp: bool = False
+    memory: MemoryRules | None = None
     inputs: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
@@ -186,18 +196,19 @@ class _Reader(Fields):
     def recipe(self) -> Recipe | None:
         """The recipe, or None when there are faults."""
         self.unknown(self.table, tuple(Recipe.__slots__), "")
-        command = self.required_argv("command")
+        outputs = self._outputs()
         recipe = Recipe(
-            command=command,
+            command=self.required_argv("command"),
             timeout_s=self.integer("timeout_s", _TIMEOUT_S, 1, MAX_SECONDS),
             setup=self.argv("setup"),
             setup_timeout_s=self.integer("setup_timeout_s", _SETUP_TIMEOUT_S, 1, MAX_SECONDS),
             env=self.names("env", variable_fault),
             max_claims=self.integer("max_claims", 1, 1, _MAX_CLAIMS),
             share_keys=self.flag("share_keys"),
-            outputs=self._outputs(),
+            outputs=outputs,
             max_dispatches=self.integer("max_dispatches", 1, 0, _MAX_BUDGET),
             mcp=self.flag("mcp"),
+            memory=self._memory(outputs),
             inputs=self.names("inputs", _label_fault),
             tools=self.names("tools", _label_fault),
         )
@@ -226,6 +237,34 @@ class _Reader(Fields):
         if at_least > at_most:
             self.fault(f"{place}/min", f"is {at_least}, more than max, {at_most}")
         return OutputRule(kind, at_least, at_most)
+
+    def _memory(self, outputs: Iterable[OutputRule]) -> MemoryRules | None:
+        """The rules of the worker's memory, there exactly where it may deliver one."""
+        declared = any(rule.type == _MEMORY for rule in outputs)
+        if _MEMORY not in self.table:
+            if declared:
+                self.fault("/memory", "is missing: a table with path, branch and schema")
+            return None
+        table = self.table[_MEMORY]
+        if not isinstance(table, dict):
+            self.fault("/memory", f"is {show(table)}, not a table with path, branch and schema")
+            return None
+        if not declared:
+            self.fault("/memory", "goes with the output type memory, which outputs does not have")
+        self.unknown(table, tuple(MemoryRules.__slots__), "/memory")
+        for key, judge in (("path", path_fault), ("branch", branch_fault), ("base", base_fault)):
+            wrong = judge(table.get(key))
+            if key not in table and key != "base":
+                self.fault(f"/memory/{key}", "is missing")
+            elif wrong:
+                self.fault(f"/memory/{key}", f"{show(table[key])} {wrong}")
+        if "schema" in table:
+            self.faults.extend(schema_faults(table["schema"], "/memory/schema"))
+        else:
+            self.fault("/memory/schema", "is missing: what a memory has to look like")
+        if self.faults:
+            return None
+        return MemoryRules(table["path"], table["branch"], table["schema"], table.get("base"))
 
 
 def _label_fault(name: str) -> str:

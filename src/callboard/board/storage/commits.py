@@ -1,4 +1,4 @@
-"""Trees and commits: looking a path up, and making a commit that replaces one top-level file.
+"""Trees and commits: looking a path up, and making a commit that replaces one file.
 
 Every other entry of a tree is kept as it stands. A commit never carries the user's identity.
 """
@@ -125,23 +125,110 @@ def revise(
     The file's mode is kept; a new file is an ordinary one. `at_s` is Unix seconds, stored in
     UTC. Nothing is written.
     """
-    tree = Tree()
     mode, previous = 0o100644, None
     entries = () if parent is None else tree_entries(objects, commit_info(objects, parent).tree)
     for entry in entries:
         if entry.name == name:
             mode, previous = entry.mode, entry.oid
-        tree.add(_encoded(entry.name), entry.mode, ObjectID(entry.oid.encode("ascii")))
-    tree.add(_encoded(name), mode, ObjectID(blob.encode("ascii")))
-    tree_data = tree.as_raw_string()
+    tree_data = _tree([*entries, TreeEntry(name, mode, blob)])
     tree_oid = objects.name("tree", [tree_data])
+    commit = _commit(tree_oid, parent, message, at_s)
+    return Revision(tree_data, commit, objects.name("commit", [commit]), tree_oid, previous)
+
+
+class Graft(NamedTuple):
+    """A commit to be stored with the trees it needs, each kind and contents, children first."""
+
+    made: tuple[tuple[str, bytes], ...]
+    commit_oid: str
+    tree_oid: str
+
+
+def graft(
+    objects: Objects, base: str, parts: Sequence[str], blob: str, *, message: str, at_s: int
+) -> Graft:
+    """A commit on `base` whose tree differs in the ordinary file at the path `parts` alone.
+
+    Folders that the path lacks are made. Raises `path_taken` as `folders_on` does. Nothing is
+    written.
+    """
+    folders = folders_on(objects, base, parts)
+    made: list[tuple[str, bytes]] = []
+    mode, oid = 0o100644, blob
+    for entries, part in zip(reversed(folders), reversed(parts), strict=True):
+        kept = [one for one in entries if one.name != part]
+        data = _tree([*kept, TreeEntry(part, mode, oid)])
+        made.append(("tree", data))
+        mode, oid = stat.S_IFDIR, objects.name("tree", [data])
+    commit = _commit(oid, base, message, at_s)
+    return Graft((*made, ("commit", commit)), objects.name("commit", [commit]), oid)
+
+
+def folders_on(objects: Objects, base: str, parts: Sequence[str]) -> list[tuple[TreeEntry, ...]]:
+    """The entries of each folder on the way to a regular file at `parts`; none of one not there.
+
+    Raises `path_taken` where the way leads below a file, or to something that is no regular file.
+    """
+    folders: list[tuple[TreeEntry, ...]] = []
+    tree: str | None = commit_info(objects, base).tree
+    for place, part in enumerate(parts):
+        folders.append(() if tree is None else tree_entries(objects, tree))
+        entry = next((one for one in folders[-1] if one.name == part), None)
+        is_last = place == len(parts) - 1
+        if entry is not None and not (entry.is_file if is_last else entry.is_folder):
+            raise _path_taken("/".join(parts[: place + 1]), entry, base)
+        tree = None if entry is None else entry.oid
+    return folders
+
+
+def sole_difference(
+    objects: Objects, before: str | None, after: str, parts: Sequence[str]
+) -> TreeEntry | None:
+    """What stands at the path `parts` of the tree `after`; None where nothing does, or where
+    `after` differs from the tree `before` (None: an empty one) anywhere else."""
+    name, rest = parts[0], parts[1:]
+    old = () if before is None else tree_entries(objects, before)
+    new = tree_entries(objects, after)
+    if [one for one in old if one.name != name] != [one for one in new if one.name != name]:
+        return None
+    was = next((one for one in old if one.name == name), None)
+    found = [one for one in new if one.name == name]
+    if len(found) != 1 or not rest:
+        return found[0] if len(found) == 1 else None
+    if not found[0].is_folder or (was is not None and not was.is_folder):
+        return None
+    return sole_difference(objects, None if was is None else was.oid, found[0].oid, rest)
+
+
+def _path_taken(path: str, entry: TreeEntry, commit: str) -> CallboardError:
+    if entry.is_folder:
+        found = "a folder"
+    elif entry.is_file:
+        found = "a file"
+    else:
+        found = "a symbolic link" if stat.S_ISLNK(entry.mode) else "a submodule"
+    return CallboardError(
+        "path_taken",
+        f"{path!r} is {found} in commit {commit[:12]}, so no file can be put there",
+        "name another path, or another commit to begin from",
+        {"path": path, "found": found, "commit": commit},
+    )
+
+
+def _tree(entries: Sequence[TreeEntry]) -> bytes:
+    tree = Tree()
+    for entry in entries:
+        tree.add(_encoded(entry.name), entry.mode, ObjectID(entry.oid.encode("ascii")))
+    return tree.as_raw_string()
+
+
+def _commit(tree_oid: str, parent: str | None, message: str, at_s: int) -> bytes:
     stamp = IDENTITY + b" %d +0000\n" % max(at_s, 0)
     lines = [b"tree " + tree_oid.encode("ascii") + b"\n"]
     if parent is not None:
         lines.append(b"parent " + parent.encode("ascii") + b"\n")
     lines += [b"author " + stamp, b"committer " + stamp, b"\n", _message(message)]
-    commit = b"".join(lines)
-    return Revision(tree_data, commit, objects.name("commit", [commit]), tree_oid, previous)
+    return b"".join(lines)
 
 
 def _encoded(name: str) -> bytes:

@@ -21,8 +21,11 @@ from callboard.board.storage.commits import (
     TreeEntry,
     commit_info,
     find_entry,
+    folders_on,
+    graft,
     path_parts,
     revise,
+    sole_difference,
     tree_entries,
 )
 from callboard.board.storage.discovery import Layout
@@ -339,6 +342,33 @@ class Repository:
             for kind, oid, contents in small:
                 self._objects.remember(oid, kind, contents)
         return made.commit_oid
+
+    def graft_file(
+        self, base: str, path: str, data: bytes, *, message: str, at_ms: int
+    ) -> tuple[CommitInfo, str, str]:
+        """Store durably a commit on `base` with `data` as the ordinary file `path`, under no ref.
+
+        Answers what it is, its id and the blob's. All other files are those of `base`. Raises
+        `path_taken`, `path_invalid` or `object_missing`.
+        """
+        blob = self._objects.name("blob", [data])
+        made = graft(
+            self._objects, base, path_parts(path), blob, message=message, at_s=at_ms // 1000
+        )
+        for kind, contents in (("blob", data), *made.made):
+            self._objects.write(kind, [contents])
+        self._objects.sync()
+        return CommitInfo(made.tree_oid, (base,)), made.commit_oid, blob
+
+    def check_graft(self, base: str, path: str) -> None:
+        """Refuse with `path_taken` a path of the commit `base` where no regular file can be."""
+        folders_on(self._objects, base, path_parts(path))
+
+    def sole_difference(self, before: str, after: str, path: str) -> TreeEntry | None:
+        """What `path` is in the commit `after`; None where it is not there, or where the two
+        commits differ in anything else."""
+        trees = self.commit_info(before).tree, self.commit_info(after).tree
+        return sole_difference(self._objects, *trees, path_parts(path))
 
 
 def _short(target: str | None) -> str | None:

@@ -123,6 +123,20 @@ def note(ctx: click.Context, text: str, claim: str | None) -> None:
     _emit_receipt(ctx, _stager().note(said, claim), "note")
 
 
+@worker.command(short_help="Remember something for later runs.")
+@click.argument("file", metavar="FILE|-")
+@_claim
+@board_options
+@click.pass_context
+def memory(ctx: click.Context, file: str, claim: str | None) -> None:
+    """Remember a JSON object, of the shape that the recipe's schema has; at most one a claim.
+
+    Once the claim is completed it is the declared file in a commit on a branch of its own.
+    """
+    data = read_input(file, limit_bytes=BODY_LIMITS["memory"], what="memory")
+    _emit_receipt(ctx, _stager().memory(data, claim), "memory")
+
+
 @worker.command(short_help="Post a plan once the claim is completed.")
 @click.argument("file", metavar="FILE|-")
 @_claim

@@ -9,9 +9,13 @@ from __future__ import annotations
 from callboard.board.outputs.authority import EffectContext, Place
 from callboard.board.outputs.claims import Output, PatchOutput
 from callboard.board.outputs.descriptor import BRANCHES, Entry, PatchEntry, patch_branch
+from callboard.board.outputs.handlers.branches import (
+    check_branch_free,
+    create_branch,
+    verify_branch,
+)
 from callboard.board.outputs.handlers.unverified import unverified
 from callboard.board.outputs.resources import Target
-from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 
 
@@ -35,16 +39,7 @@ class PatchHandler:
             parent=output.commit.parent,
         )
         self._check_commit(place, entry)
-        ref = BRANCHES + entry.branch
-        self._check_free(place.repository, ref, entry.commit)
-        other = place.repository.ref_in_the_way(ref)
-        if other is not None:
-            raise CallboardError(
-                "branch_taken",
-                f"the branch {entry.branch!r} cannot stand beside {other!r}",
-                f"rename {other!r}: git branch -m",
-                {"branch": entry.branch, "existing": other},
-            )
+        check_branch_free(place.repository, entry.branch, entry.commit)
         return entry
 
     def scope(self, context: EffectContext, entry: Entry) -> Target:
@@ -56,20 +51,13 @@ class PatchHandler:
         """Create the branch, unless it already is at this very commit."""
         assert isinstance(entry, PatchEntry)
         self._check_commit(place, entry)
-        ref = BRANCHES + entry.branch
-        if not place.repository.set_ref(ref, None, entry.commit):
-            self._check_free(place.repository, ref, entry.commit)
+        create_branch(place.repository, entry.branch, entry.commit)
 
     def verify(self, place: Place, entry: Entry) -> None:
         """Read the branch, and the commit's tree and parent from the commit itself."""
         assert isinstance(entry, PatchEntry)
         self._check_commit(place, entry)
-        found = place.repository.read_ref(BRANCHES + entry.branch)
-        if found != entry.commit:
-            raise unverified(
-                f"the branch {entry.branch!r}",
-                f"is at {found}, not {entry.commit}" if found else "does not exist",
-            )
+        verify_branch(place.repository, entry.branch, entry.commit)
 
     def _check_commit(self, place: Place, entry: PatchEntry) -> None:
         """A commit of the run's own base, with a tree of its own, on its own branch's name."""
@@ -88,14 +76,4 @@ class PatchHandler:
                 "patch_empty",
                 f"the commit {entry.commit} changes nothing",
                 "deliver a patch that changes a file, or none",
-            )
-
-    def _check_free(self, repository: Repository, ref: str, commit: str) -> None:
-        found = repository.read_ref(ref)
-        if found not in (None, commit):
-            raise CallboardError(
-                "branch_taken",
-                f"the branch {ref.removeprefix(BRANCHES)!r} is at {found}, not {commit}",
-                "a standing branch is never moved; rename or delete it, then retry",
-                {"branch": ref.removeprefix(BRANCHES), "found": found},
             )

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from callboard.board.outputs.handlers.artifact import ArtifactHandler
 from callboard.board.outputs.handlers.controls import DispatchNextHandler, SubmitHandler
+from callboard.board.outputs.handlers.memory import MemoryHandler
 from callboard.board.outputs.handlers.noop import NoopHandler
 from callboard.board.outputs.handlers.note import NoteHandler
 from callboard.board.outputs.handlers.patch import PatchHandler
@@ -16,6 +17,7 @@ _ALL: tuple[Handler, ...] = (
     ArtifactHandler(),
     PatchHandler(),
     NoteHandler(),
+    MemoryHandler(),
     SubmitHandler(),
     DispatchNextHandler(),
     NoopHandler(),

@@ -227,6 +227,7 @@ class Supervisor:
             object_format=workspace.object_format(state.profile.ref),
             result_bytes=self._site.publisher.known().projection.policy.limits.result_bytes,
             max_dispatches=0 if recipe is None else recipe.max_dispatches,
+            memory=None if recipe is None else recipe.memory,
         )
 
     def _prepare(self, state: DispatchState, recipe: Recipe) -> None:
