@@ -13,7 +13,7 @@ from tests.acceptance.installing import install
 from tests.board import building as make
 from tests.board.building import work
 from tests.board.execution.repositories import git
-from tests.golden.test_golden import FOLDER as GOLDEN
+from tests.golden.expected import FOLDER as GOLDEN
 from tests.surfaces.cli.conftest import PLAN, Person, shell
 
 ONE_NODE = '{"graph": "g", "nodes": [{"key": "a", "payload": {"task": 1}}]}'
