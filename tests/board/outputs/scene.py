@@ -157,4 +157,5 @@ def context(
         effect_scope=REPOSITORY,
         result_bytes=result_bytes,
         phase=phase,
+        pool="default",
     )

@@ -45,12 +45,27 @@ def test_a_type_without_a_handler_cannot_be_delivered() -> None:
     assert [item.code for item in found.unmet({})] == ["output_missing"]
 
 
-def test_both_minima_count_for_declared_types() -> None:
-    found = bounds(outputs(artifact=(0, 5)), {"artifact": (2, 5), "patch": (1, 1)})
+def test_contract_and_recipe_each_have_their_minimum() -> None:
+    found = bounds(outputs(artifact=(3, 5)), {"artifact": (2, 5), "patch": (1, 1)})
+    recipe = "that the worker's recipe asks for"
     assert [item.message for item in found.unmet({"artifact": 1})] == [
-        "1 of 2 artifact outputs are there"
+        "1 of 3 artifact outputs are there",
+        f"1 of 2 artifact outputs {recipe} are there",
+        f"0 of 1 patch outputs {recipe} are there",
     ]
-    assert found.unmet({"artifact": 2}) == []
+    assert [item.message for item in found.unmet({"artifact": 2, "patch": 1})] == [
+        "2 of 3 artifact outputs are there"
+    ]
+    assert found.unmet({"artifact": 3, "patch": 1}) == []
+
+
+def test_a_no_op_needs_no_declaration() -> None:
+    bounds(NO_WRITES, {}).check("noop", 1)
+    assert refusal(bounds(NO_WRITES, {}), "noop", 2) == "output_limit"
+    declared = bounds(outputs(noop=(1, 1)), {"noop": (0, 1)})
+    declared.check("noop", 1)
+    assert [item.code for item in declared.unmet({})] == ["output_missing"]
+    assert refusal(bounds(outputs(noop=(0, 1)), {}), "noop") == "output_not_declared"
 
 
 def test_without_a_contract_nothing_can_be_verified() -> None:

@@ -402,7 +402,7 @@ def test_long_and_odd_names_lie_in_real_refs(folder: Path, repository: Repositor
 
 
 def test_only_registered_types_exist() -> None:
-    assert sorted(HANDLERS) == ["artifact", "patch"]
+    assert sorted(HANDLERS) == ["artifact", "dispatch_next", "noop", "note", "patch", "submit"]
     with pytest.raises(CallboardError, match="output_not_declared"):
         handler_of("create_issue")
 

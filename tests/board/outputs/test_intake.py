@@ -222,18 +222,18 @@ def test_a_siblings_output_meets_no_minimum(tmp_path: Path) -> None:
     assert [claim.reason for claim in found.claims] == ["finished", "output_missing"]
 
 
-def test_the_patch_is_made_once_and_only_if_needed(tmp_path: Path) -> None:
+def test_each_patch_is_made_of_its_own_paths_and_only_if_needed(tmp_path: Path) -> None:
     folder = staging(tmp_path)
-    made: list[int] = []
+    made: list[tuple[str, ...]] = []
 
-    def make() -> PatchCommit:
-        made.append(1)
+    def make(paths: tuple[str, ...]) -> PatchCommit:
+        made.append(paths)
         return COMMIT
 
-    patch = {"kind": "patch", "intent_id": "p1", "claim_handle": "h1"}
+    patch = {"kind": "patch", "intent_id": "p1", "claim_handle": "h1", "paths": ["one/", "a.txt"]}
     put(folder, 1, patch)
-    put(folder, 2, {**patch, "intent_id": "p2", "claim_handle": "h2"})
-    put(folder, 3, {**patch, "intent_id": "p3", "claim_handle": "h3"})
+    put(folder, 2, {**patch, "intent_id": "p2", "claim_handle": "h2", "paths": ["two"]})
+    put(folder, 3, {**patch, "intent_id": "p3", "claim_handle": "h3", "paths": ["three"]})
     members = assignment(BOTH, BOTH, BOTH)
     assert [c.outcome for c in take(folder, members, TERMS, make_patch=make).claims] == [
         "cancelled"
@@ -242,7 +242,7 @@ def test_the_patch_is_made_once_and_only_if_needed(tmp_path: Path) -> None:
     put(folder, 4, finish(1, claim_handle="h1"))
     put(folder, 5, finish(2, claim_handle="h2"))
     found = take(folder, members, TERMS, make_patch=make)
-    assert made == [1]
+    assert made == [("a.txt", "one"), ("two",)]
     for claim in found.claims[:2]:
         (output,) = claim.outputs
         assert output.type == "patch"
@@ -250,15 +250,45 @@ def test_the_patch_is_made_once_and_only_if_needed(tmp_path: Path) -> None:
     assert found.claims[2].outputs == ()
 
 
+def test_patches_that_share_a_work_tree_are_told_apart(tmp_path: Path) -> None:
+    folder = staging(tmp_path)
+    wish = {"kind": "patch", "claim_handle": "h1"}
+    put(folder, 1, {**wish, "intent_id": "p1"})
+    put(folder, 2, {**wish, "intent_id": "p2", "paths": ["src/one"]})
+    for number, paths in enumerate((["src/one/deep"], ["src"], ["src/one"]), start=3):
+        other = {"kind": "patch", "intent_id": f"p{number}", "claim_handle": "h2", "paths": paths}
+        put(folder, number, other)
+    put(folder, 6, {"kind": "patch", "intent_id": "p6", "claim_handle": "h2", "paths": ["src/on"]})
+    put(folder, 7, finish(1, claim_handle="h1"))
+    put(folder, 8, finish(2, claim_handle="h2"))
+    first, second = take(
+        folder, assignment(BOTH, BOTH), TERMS, make_patch=lambda _paths: COMMIT
+    ).claims
+    assert codes(first) == ["patch_paths_required"]
+    assert codes(second) == ["patch_overlap"] * 3
+    assert [claim.outputs[0].intent_id for claim in (first, second)] == ["p2", "p6"]
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/etc", "..", "a/../b", "a//b", "./a", ".git/config", "a/.GIT", "a\nb", "x" * 1025]
+)
+def test_a_patch_leads_nowhere_but_down(tmp_path: Path, path: str) -> None:
+    folder = staging(tmp_path)
+    put(folder, 1, {"kind": "patch", "intent_id": "p1", "paths": ["fine", path]})
+    put(folder, 2, finish(1))
+    claim = sole(take(folder, assignment(BOTH), TERMS, make_patch=lambda _paths: COMMIT))
+    assert (codes(claim), claim.outputs) == (["patch_path_invalid"], ())
+
+
 def test_a_patch_of_nothing(tmp_path: Path) -> None:
     folder = staging(tmp_path)
     patch = {"kind": "patch", "intent_id": "p1"}
     put(folder, 1, patch)
     put(folder, 2, finish(1))
-    optional = sole(take(folder, assignment(BOTH), TERMS, make_patch=lambda: None))
+    optional = sole(take(folder, assignment(BOTH), TERMS, make_patch=lambda _paths: None))
     assert (optional.outcome, codes(optional)) == ("completed", ["patch_empty"])
     wanted = assignment(outputs(patch=(1, 1)))
-    needed = sole(take(folder, wanted, TERMS, make_patch=lambda: None))
+    needed = sole(take(folder, wanted, TERMS, make_patch=lambda _paths: None))
     assert (needed.outcome, needed.reason) == ("cancelled", "output_missing")
 
 
@@ -267,7 +297,7 @@ def test_a_patch_that_fails_is_not_lost_silently(tmp_path: Path) -> None:
     put(folder, 1, {"kind": "patch", "intent_id": "p1"})
     put(folder, 2, finish(1))
 
-    def make() -> PatchCommit:
+    def make(_paths: tuple[str, ...]) -> PatchCommit:
         raise CallboardError("patch_refused", "'x' is a repository of its own", "remove it")
 
     claim = sole(take(folder, assignment(BOTH), TERMS, make_patch=make))
@@ -351,7 +381,7 @@ def test_hostile_files_in_a_messages_place(tmp_path: Path) -> None:
 
 
 def test_a_patch_the_host_could_not_make_keeps_what_git_said(tmp_path: Path) -> None:
-    def fail() -> None:
+    def fail(_paths: tuple[str, ...]) -> None:
         facts = {"command": "write-tree", "status": 128, "stderr": "fatal: disk full"}
         raise CallboardError("git_failed", "git write-tree ended with 128", "look", facts)
 
@@ -375,7 +405,7 @@ def test_a_report_is_plain_json(tmp_path: Path) -> None:
     put(folder, 1, artifact(folder, "a"))
     put(folder, 2, {"kind": "patch", "intent_id": "p1"})
     put(folder, 3, finish(1))
-    found = take(folder, assignment(BOTH), TERMS, make_patch=lambda: COMMIT)
+    found = take(folder, assignment(BOTH), TERMS, make_patch=lambda _paths: COMMIT)
     document = json.loads(json.dumps(found.document()))
     assert document["claims"][0]["outputs"] == [
         {

@@ -193,7 +193,8 @@ def test_an_empty_patch_is_asked_for_last(tmp_path: Path) -> None:
     empty = {"is_empty": lambda: True}
     assert refusal(side.patch, **empty).code == "claim_scope_required"
     assert refusal(side.patch, "h2", **empty).code == "output_not_declared"
-    assert refusal(side.patch, "h1", **empty).code == "patch_empty"
+    assert refusal(side.patch, "h1", **empty).code == "patch_paths_required"
+    assert refusal(side.patch, "h1", paths=["a"], **empty).code == "patch_empty"
     assert staged(folder) == []
 
 
@@ -210,7 +211,7 @@ def test_racing_commands_lose_no_message(tmp_path: Path) -> None:
             start.wait(30)
             side = Stager(folder, members)
             side.artifact(file, selector=handle)
-            side.patch(handle)
+            side.patch(handle, paths=[f"{handle}/own"])
             side.finish("completed", handle)
         except BaseException as error:
             failed.append(error)

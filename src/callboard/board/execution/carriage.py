@@ -14,10 +14,12 @@ from callboard.board.outputs.descriptor import (
     ARTIFACTS,
     BRANCH_FOLDER,
     BRANCHES,
-    ArtifactEntry,
+    CONTROLS,
+    NOTES,
     Descriptor,
     Entry,
     prepared_ref,
+    refs_of,
 )
 from callboard.board.outputs.prepared import read_prepared
 from callboard.board.protocol.commit import Assignment
@@ -27,6 +29,7 @@ from callboard.errors import CallboardError
 
 _PINS = "refs/callboard/pins/"
 _INPUTS = "refs/callboard/inputs/"
+_OURS = (ARTIFACTS, NOTES, CONTROLS, BRANCHES + BRANCH_FOLDER)
 
 
 class Carriage:
@@ -64,7 +67,11 @@ class Carriage:
             return
         ref = prepared_ref(claim_id)
         refs = {ref: str(repository.read_ref(ref))}
-        refs |= {_ref_of(entry): _object_of(entry) for entry in prepared.outputs}
+        for entry in prepared.outputs:
+            for name, oid in refs_of(entry).items():
+                kept = oid or repository.read_ref(name)
+                if kept is not None:
+                    refs[name] = kept
         self._refs.create(refs)
 
     def bring_outputs(self, claim_id: str) -> None:
@@ -77,7 +84,7 @@ class Carriage:
         prepared = read_prepared(repository, claim_id)
         if prepared is None:
             return
-        names = [_ref_of(entry) for entry in prepared.outputs if _is_ours(entry)]
+        names = [name for entry in prepared.outputs for name in refs_of(entry) if _is_ours(name)]
         self._refs.bring({name: name for name in names})
 
     # --- what a run needs ----------------------------------------------------------------------
@@ -90,25 +97,25 @@ class Carriage:
         if self._refs is None:
             return
         repository = self._site.repository
-        lacking = [
-            entry
+        lacking = {
+            ref: oid
             for claim in assignment.claims
             for reference in claim.result_refs
             for entry in _entries(reference.descriptor)
-            if _is_ours(entry) and not repository.holds(_object_of(entry))
-        ]
+            for ref, oid in refs_of(entry).items()
+            if oid is not None and _is_ours(ref) and not repository.holds(oid)
+        }
         if not lacking:
             return
-        self._refs.bring({_ref_of(entry): _kept_as(entry) for entry in lacking})
-        for entry in lacking:
-            if not repository.holds(_object_of(entry)):
+        self._refs.bring({ref: _kept_as(ref, oid) for ref, oid in lacking.items()})
+        for ref, oid in lacking.items():
+            if not repository.holds(oid):
                 raise CallboardError(
                     "input_unavailable",
-                    f"{_ref_of(entry)}, which a predecessor delivered, is neither here nor on the "
-                    "remote as it was",
-                    "on a machine that has it: git push REMOTE "
-                    f"{_object_of(entry)}:{_ref_of(entry)}",
-                    {"ref": _ref_of(entry), "object": _object_of(entry)},
+                    f"{ref}, which a predecessor delivered, is neither here nor on the remote as "
+                    "it was",
+                    f"on a machine that has it: git push REMOTE {oid}:{ref}",
+                    {"ref": ref, "object": oid},
                 )
 
     def bring_commit(self, commit: str) -> bool:
@@ -170,21 +177,11 @@ def _entries(descriptor: dict[str, object]) -> list[Entry]:
         return []
 
 
-def _is_ours(entry: Entry) -> bool:
-    """Whether the entry names a ref of the kind that we make; no other is ever fetched."""
-    if isinstance(entry, ArtifactEntry):
-        return entry.ref.startswith(ARTIFACTS)
-    return entry.branch.startswith(BRANCH_FOLDER)
+def _is_ours(ref: str) -> bool:
+    """Whether a ref is of the kind that we make; no other is ever fetched."""
+    return ref.startswith(_OURS)
 
 
-def _ref_of(entry: Entry) -> str:
-    return entry.ref if isinstance(entry, ArtifactEntry) else BRANCHES + entry.branch
-
-
-def _object_of(entry: Entry) -> str:
-    return entry.blob if isinstance(entry, ArtifactEntry) else entry.commit
-
-
-def _kept_as(entry: Entry) -> str:
+def _kept_as(ref: str, oid: str) -> str:
     """The ref here that keeps an input: a branch of another machine becomes none of this clone."""
-    return entry.ref if isinstance(entry, ArtifactEntry) else _INPUTS + entry.commit
+    return _INPUTS + oid if ref.startswith(BRANCHES) else ref

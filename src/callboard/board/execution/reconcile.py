@@ -277,10 +277,19 @@ class Reconciler:
         rest = _rest(sighting, besides=facts.run_id)
         if rest is not None:
             return rest
+        self._deliver_first(order.dispatch_id)
         conclusion = facts.conclusion or "unknown"
         proof = Proof("terminal_run", "host_api", conclusion=conclusion)
         self._release(order.dispatch_id, proof, conclusion)
         return "released"
+
+    def _deliver_first(self, dispatch_id: str) -> None:
+        """Have what completed members prepared before the release: the requests to the board among
+        it go out in the run's name, which speaks for nobody any more once it is released."""
+        projection = self._site.publisher.refresh().projection
+        for member in projection.dispatches[dispatch_id].assignment.claims:
+            if member.work_id in projection.pending_deliveries:
+                self._guarded(partial(self._settler.settle, member.work_id))
 
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")

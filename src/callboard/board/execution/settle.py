@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
+from callboard.board.execution.desk import ControlDesk
 from callboard.board.execution.host import Order, event_of
 from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.patience import Patience
@@ -111,13 +112,17 @@ class Settler:
 
     def _delivery(self, work: WorkState, dispatch: DispatchState, handle: str) -> Delivery:
         run = dispatch.run
+        desk = None
         if run is not None:
+            dispatch_id = dispatch.assignment.dispatch_id
+            desk = ControlDesk(self._site, dispatch_id, handle, run.run_id)
             context = context_of(
                 self._site.publisher.refresh().projection,
                 self._site.repository,
-                dispatch_id=dispatch.assignment.dispatch_id,
+                dispatch_id=dispatch_id,
                 handle=handle,
                 run_id=run.run_id,
+                desk=desk,
             )
             try:
                 apply_claim(context)
@@ -131,6 +136,7 @@ class Settler:
             work_id=work.work.work_id,
             attempt=work.attempts,
             base=dispatch.profile.ref,
+            desk=desk,
         )
 
     def _record_result(self, work_id: str, delivery: Delivery) -> str:

@@ -82,8 +82,10 @@ def diff_to_commit(
     at_ms: int,
     base: str | None = None,
     limits: SnapshotLimits | None = None,
+    paths: Sequence[str] = (),
 ) -> Snapshot | None:
-    """Commit what the work tree holds on top of `base` (else the commit it began at).
+    """Commit what the work tree holds on top of `base` (else the commit it began at); with `paths`
+    what lies at or below them, and all else as it is in `base`.
 
     Untracked files count unless the tree's own `.gitignore` files exclude them; so do deletions,
     modes and symbolic links. Submodules stay as they are in `base`. The new folder `trusted` must
@@ -98,10 +100,12 @@ def diff_to_commit(
     base = base or workspace.commit
     with contextlib.ExitStack() as cleanup, disk_faults(trusted):
         cleanup.callback(remove_tree, trusted)
-        tree = tree_of(git, workspace, trusted=trusted, base=base, limits=limits)
+        tree = tree_of(git, workspace, trusted=trusted, base=base, limits=limits, paths=paths)
         changes = changes_between(git, trusted, base, tree)
         if not changes:
             return None
+        if not git.run(["ls-tree", tree], git_dir=trusted).output:
+            raise _refused(".", "would lose every file: a patch leaves something to work on")
         _refuse_unsafe(git, trusted, changes)
         commit = _commit(git, trusted, tree, base, message, at_ms)
         cleanup.pop_all()
@@ -115,8 +119,10 @@ def tree_of(
     trusted: Path,
     base: str,
     limits: SnapshotLimits | None = None,
+    paths: Sequence[str] = (),
 ) -> str:
-    """Write the work tree as a tree object into the new Git folder `trusted`; returns its id.
+    """Write the work tree, or what of it is at `paths`, as a tree object into the new Git folder
+    `trusted`; returns its id.
 
     Never without what lies in a folder that cannot be looked into: that is `patch_refused`.
     """
@@ -128,11 +134,13 @@ def tree_of(
     borrow_objects(trusted, workspace.source)
     look = _Look(git, trusted, work_tree)
     look.at(["read-tree", base])
-    _refuse_blind(look)
+    wanted = [os.fsencode(path) for path in paths]
+    _refuse_blind(look, wanted)
     # Status 1: some files differ. Every file is hashed, as no time stamp of a worker's counts.
     look.at(["update-index", "-q", "--refresh"], statuses=(0, 1))
-    changed = look.names(["diff-files", "--name-only", "-z", "--ignore-submodules=all"])
-    untracked = look.names(_UNTRACKED)
+    differing = look.names(["diff-files", "--name-only", "-z", "--ignore-submodules=all"])
+    changed = [name for name in differing if _is_wanted(name, wanted)]
+    untracked = [name for name in look.names(_UNTRACKED) if _is_wanted(name, wanted)]
     _check_paths(work_tree, (*changed, *untracked), limits or SnapshotLimits())
     # What is gone first: it may stand in the way of what is new.
     gone = {name for name in changed if not _is_file(work_tree, name)}
@@ -194,9 +202,19 @@ class _Look:
         return [name for name in self.at(arguments).split(b"\0") if name]
 
 
-def _refuse_blind(look: _Look) -> None:
+def _is_wanted(name: bytes, wanted: Sequence[bytes]) -> bool:
+    """Whether a path is one of those asked for, or below one; all are where none is."""
+    return not wanted or any(name == one or name.startswith(one + b"/") for one in wanted)
+
+
+def _refuse_blind(look: _Look, wanted: Sequence[bytes]) -> None:
     """Refuse folders that Git would pass over with a warning, unless no file in them counts."""
-    found = blind_spots(os.fsencode(look.work_tree), leave_out=b".git")
+    everywhere = blind_spots(os.fsencode(look.work_tree), leave_out=b".git")
+    found = (
+        spot
+        for spot in everywhere
+        if _is_wanted(spot.path, wanted) or any(one.startswith(spot.path + b"/") for one in wanted)
+    )
     blind = list(itertools.islice(found, _MAX_BLIND + 1))
     if len(blind) > _MAX_BLIND:
         raise _unseen(blind[0])

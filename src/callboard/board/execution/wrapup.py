@@ -14,8 +14,10 @@ from functools import partial
 from callboard import telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.carriage import Carriage
+from callboard.board.execution.desk import ControlDesk
 from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.intent_checks import INTENT_CHECKS
 from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.settle import Settler
 from callboard.board.execution.site import Site
@@ -67,7 +69,11 @@ class WrapUp:
     def finish_claims(self) -> dict[str, object]:
         """Finish every Claim of the assignment; answers the report of what was staged."""
         intake = take(
-            self._folder.staging, self._assignment, self._terms, make_patch=self._make_patch
+            self._folder.staging,
+            self._assignment,
+            self._terms,
+            make_patch=self._make_patch,
+            checks=INTENT_CHECKS,
         )
         report = intake.document()
         self._keep(report)
@@ -147,6 +153,7 @@ class WrapUp:
             dispatch_id=self._assignment.dispatch_id,
             handle=handle,
             run_id=self._run_id,
+            desk=ControlDesk(self._site, self._assignment.dispatch_id, handle, self._run_id),
         )
 
     def _patch_message(self) -> str:
@@ -160,8 +167,9 @@ class WrapUp:
         ids = "".join(f"Work: {state.work.work_id}\n" for state in states)
         return f"{title}\n\n{ids}Dispatch: {self._assignment.dispatch_id}\n"
 
-    def _make_patch(self) -> PatchCommit | None:
-        """The work tree as a commit in the user's object store, under no ref yet."""
+    def _make_patch(self, paths: tuple[str, ...]) -> PatchCommit | None:
+        """The work tree, or what of it is at `paths`, as a commit in the user's object store, under
+        no ref yet."""
         source = self._site.repository.common_dir
         clone = workspace.Workspace(self._folder.work, source, self._profile.ref)
         trusted = self._folder.scratch / "patch.git"
@@ -171,6 +179,7 @@ class WrapUp:
             trusted=trusted,
             message=self._patch_message(),
             at_ms=self._site.clock.now_ms(),
+            paths=paths,
         )
         if snapshot is None:
             return None

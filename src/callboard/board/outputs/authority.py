@@ -7,8 +7,9 @@ message, an environment variable or a sibling's state never grants anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
+from callboard.board.outputs.control_receipt import ControlReceipt
 from callboard.board.projection.entities import ClaimState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import claim_on, dispatch_of
@@ -19,11 +20,42 @@ from callboard.errors import CallboardError
 Phase = Literal["open", "completed", "closed"]
 
 
+class Desk(Protocol):
+    """The board as the controls of one Claim reach it: in its worker's name and no other's.
+
+    Each method raises `CallboardError`; a refused request has changed nothing.
+    """
+
+    @property
+    def queue_ref(self) -> str:
+        """The ref that a request to the board changes."""
+        ...
+
+    def rehearse_plan(self, plan: bytes) -> None:
+        """Refuse a plan that the board would not take now, after those rehearsed before it."""
+        ...
+
+    def submit(self, request_id: str, plan: bytes) -> ControlReceipt:
+        """Post a plan, whose nodes inherit the Claim's pool, priority and key."""
+        ...
+
+    def dispatch_next(
+        self, request_id: str, pool: str, max_claims: int, max_dispatches: int
+    ) -> ControlReceipt:
+        """Ask for the next fair batch."""
+        ...
+
+    def commit_of(self, request_id: str) -> str | None:
+        """The commit of a request of this Claim's; None where none stands."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where one Claim's outputs lie; enough to read them back.
 
-    `attempt` counts the Work's Claims from 1; `base` is the commit the run began at.
+    `attempt` counts the Work's Claims from 1; `base` is the commit the run began at; `desk` is how
+    its controls reach the board, None where nobody could publish any.
     """
 
     repository: Repository
@@ -31,6 +63,7 @@ class Place:
     work_id: str
     attempt: int
     base: str
+    desk: Desk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +83,7 @@ class EffectContext:
     effect_scope: str
     result_bytes: int
     phase: Phase
+    pool: str
 
     @property
     def repository(self) -> Repository:
@@ -74,6 +108,7 @@ def context_of(
     dispatch_id: str,
     handle: str,
     run_id: str,
+    desk: Desk | None = None,
 ) -> EffectContext:
     """The Claim `handle` of the group `dispatch_id`, for its bound run `run_id`.
 
@@ -109,6 +144,7 @@ def context_of(
             work_id=member.work_id,
             attempt=work.attempts,
             base=dispatch.profile.ref,
+            desk=desk,
         ),
         handle=handle,
         payload=work.work.payload,
@@ -117,6 +153,7 @@ def context_of(
         effect_scope=dispatch.profile.effect_scope,
         result_bytes=projection.policy.limits.result_bytes,
         phase=_phase(claim, work),
+        pool=dispatch.assignment.pool,
     )
 
 

@@ -1,7 +1,8 @@
 """How many outputs of which type one Claim may and must deliver.
 
-Source: specification 1, §§7.14, 7.15; wire-v3 §9. The Work's effect contract and the worker's
-recipe both count: a type stands only where both declare it, and the stricter number holds.
+Source: specification 1, §§7.14, 7.15; wire-v3 §9. The worker's recipe and the Work's effect
+contract are asked one after the other, and neither stands in for the other: a type stands only
+where both declare it, the smaller maximum holds, and each minimum has to be met.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import NamedTuple
 
 from callboard.board.protocol.contract import EffectContract, OutputRule, Verification, contract_of
 from callboard.board.protocol.operations import Payload
+from callboard.board.protocol.output_types import BUILT_IN, most_of
 from callboard.board.protocol.validate import near
 from callboard.errors import CallboardError
 
-MOST_BY_TYPE = {"artifact": 128, "patch": 1}
-"""The types that can be delivered here; a patch is its Claim's one branch."""
+NOOP = "noop"
+"""The type that everybody may deliver, declared or not: it has no effect."""
 
 
 class Unmet(NamedTuple):
@@ -28,8 +30,7 @@ class Unmet(NamedTuple):
 class Bounds:
     """One Claim's bounds. `recipe` is `{type: (min, max)}`, None where it is not known.
 
-    A recipe's minimum binds only for types that the Work declares: a worker that usually makes
-    patches may also serve Work that wants none. Raises `contract_invalid`.
+    Raises `contract_invalid`.
     """
 
     def __init__(self, payload: Payload, recipe: Mapping[str, tuple[int, int]] | None) -> None:
@@ -41,10 +42,13 @@ class Bounds:
         """Whether the Work declares that it has no outputs."""
         return self._contract is not None and not self._contract.outputs
 
+    def declares(self, output_type: str) -> bool:
+        """Whether the Work's contract has the type, so that its outputs are described."""
+        return self._contract is not None and self._contract.rule(output_type) is not None
+
     def check(self, output_type: str, count: int) -> None:
         """Judge the `count`-th output of a type: `output_not_declared` or `output_limit`."""
-        rule = self._rule(output_type)
-        most = self._most(rule)
+        most = self._most(output_type)
         if count > most:
             raise CallboardError(
                 "output_limit",
@@ -62,8 +66,11 @@ class Bounds:
                     "the Work states no effect contract, so no delivery could be verified",
                 )
             ]
+        return [*self._unmet_contract(self._contract, counts), *self._unmet_recipe(counts)]
+
+    def _unmet_contract(self, contract: EffectContract, counts: Mapping[str, int]) -> list[Unmet]:
         found: list[Unmet] = []
-        for rule in self._contract.outputs:
+        for rule in contract.outputs:
             if isinstance(rule.verification, Verification):
                 found.append(
                     Unmet(
@@ -72,13 +79,19 @@ class Bounds:
                         f"{rule.type}",
                     )
                 )
-            least = max(rule.min, (self._recipe or {}).get(rule.type, (0, 0))[0])
             count = counts.get(rule.type, 0)
-            if count < least:
-                found.append(
-                    Unmet("output_missing", f"{count} of {least} {rule.type} outputs are there")
-                )
+            if count < rule.min:
+                found.append(_missing(count, rule.min, rule.type))
         return found
+
+    def _unmet_recipe(self, counts: Mapping[str, int]) -> list[Unmet]:
+        """What the worker itself promised of each Claim, whatever its Work asks for."""
+        rules = sorted((self._recipe or {}).items())
+        return [
+            _missing(counts.get(name, 0), least, name, " that the worker's recipe asks for")
+            for name, (least, _most) in rules
+            if counts.get(name, 0) < least
+        ]
 
     def _rule(self, output_type: str) -> OutputRule:
         declared = [] if self._contract is None else [rule.type for rule in self._contract.outputs]
@@ -89,13 +102,21 @@ class Bounds:
         if self._recipe is not None and output_type not in self._recipe:
             said = ", ".join(sorted(self._recipe)) or "no output at all"
             raise _undeclared(output_type, f"the worker's recipe declares {said}")
-        if output_type not in MOST_BY_TYPE:
-            raise _undeclared(output_type, f"only {', '.join(MOST_BY_TYPE)} can be delivered here")
         return rule
 
-    def _most(self, rule: OutputRule) -> int:
-        most = min(rule.max, MOST_BY_TYPE[rule.type])
-        return most if self._recipe is None else min(most, self._recipe[rule.type][1])
+    def _most(self, output_type: str) -> int:
+        if output_type == NOOP and not self.declares(NOOP):
+            return BUILT_IN[NOOP]
+        rule = self._rule(output_type)
+        possible = most_of(output_type)
+        if possible is None:
+            raise _undeclared(output_type, f"only {', '.join(BUILT_IN)} can be delivered here")
+        most = min(rule.max, possible)
+        return most if self._recipe is None else min(most, self._recipe[output_type][1])
+
+
+def _missing(count: int, least: int, output_type: str, asked: str = "") -> Unmet:
+    return Unmet("output_missing", f"{count} of {least} {output_type} outputs{asked} are there")
 
 
 def _undeclared(output_type: str, found: str) -> CallboardError:

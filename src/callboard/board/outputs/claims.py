@@ -75,14 +75,53 @@ class ArtifactOutput:
 
 @dataclass(frozen=True, slots=True)
 class PatchOutput:
-    """A commit to deliver; `commit` is None until the work tree has become one."""
+    """A commit to deliver; `commit` is None until the work tree has become one.
+
+    `paths` are those that it may change, all where there are none.
+    """
 
     intent_id: str
     commit: PatchCommit | None = None
+    paths: tuple[str, ...] = ()
     type: Literal["patch"] = "patch"
 
 
-Output = ArtifactOutput | PatchOutput
+@dataclass(frozen=True, slots=True)
+class BodyOutput:
+    """An output whose whole content is one body of bytes: a note, a memory, a plan, an own type's.
+
+    `number` counts the Claim's outputs of that type from 1. `data` as with an artifact.
+    """
+
+    intent_id: str
+    type: str
+    number: int
+    sha256: str
+    size_bytes: int
+    data: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutput:
+    """A request for the next fair batch of the Claim's own pool; `number` as with a body."""
+
+    intent_id: str
+    number: int
+    max_claims: int
+    max_dispatches: int
+    type: Literal["dispatch_next"] = "dispatch_next"
+
+
+@dataclass(frozen=True, slots=True)
+class NoopOutput:
+    """Word that nothing was to be done."""
+
+    intent_id: str
+    reason: str
+    type: Literal["noop"] = "noop"
+
+
+Output = ArtifactOutput | PatchOutput | BodyOutput | BatchOutput | NoopOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +201,14 @@ class Intake:
 
 def _output_document(output: Output) -> dict[str, object]:
     found: dict[str, object] = {"type": output.type, "intent_id": output.intent_id}
-    if isinstance(output, ArtifactOutput):
-        return found | {
-            "name": output.name,
-            "sha256": output.sha256,
-            "size_bytes": output.size_bytes,
-        }
+    if isinstance(output, ArtifactOutput | BodyOutput):
+        if isinstance(output, ArtifactOutput):
+            found["name"] = output.name
+        return found | {"sha256": output.sha256, "size_bytes": output.size_bytes}
+    if isinstance(output, BatchOutput):
+        return found | {"max_claims": output.max_claims, "max_dispatches": output.max_dispatches}
+    if isinstance(output, NoopOutput):
+        return found | {"reason": output.reason}
+    if output.paths:
+        found["paths"] = list(output.paths)
     return found | ({"commit": output.commit.commit} if output.commit else {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from callboard.board.outputs.bounds import MOST_BY_TYPE, Bounds
+from callboard.board.outputs.bounds import Bounds
 from callboard.board.outputs.descriptor import ARTIFACTS, BRANCHES, PREPARED, patch_branch
 from callboard.board.outputs.resources import SCOPE_FIELD, parse_scope
 from callboard.board.protocol.contract import contract_of
@@ -36,7 +36,7 @@ def check_deliverable(
         details = {**error.details, "node_key": work.node_key, "work_id": work.work_id}
         message, hint = f"node {work.node_key!r}: {error.message}", error.hint
         if error.code in _LACKING:
-            possible = sorted(recipe.keys() & MOST_BY_TYPE.keys())
+            possible = sorted(recipe)
             details |= {"worker": worker, "possible": possible}
             message = (
                 f"node {work.node_key!r} could never be delivered by worker {worker!r}: "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from callboard.board.outputs.authority import Place
+from callboard.board.outputs.authority import Desk, Place
 from callboard.board.outputs.bounds import Bounds, Unmet
 from callboard.board.outputs.descriptor import (
     Descriptor,
@@ -63,14 +63,16 @@ def verify_delivery(
     work_id: str,
     attempt: int,
     base: str,
+    desk: Desk | None = None,
 ) -> Delivery:
     """Read a completed Claim's outputs back and hold them against the Work's contract.
 
-    `attempt` is the Claim's place among the Work's, from 1; `base` the commit the run began at.
-    All outputs that were prepared must be there, also those the contract does not insist on.
-    Raises `CallboardError` only where the repository could not be read; then nothing is known.
+    `attempt` is the Claim's place among the Work's, from 1; `base` the commit the run began at;
+    `desk` how the board itself is asked for the requests of the Claim. All outputs that were
+    prepared must be there, also those the contract does not insist on. Raises `CallboardError` only
+    where the repository or the board could not be read; then nothing is known.
     """
-    place = Place(repository, claim_id, work_id, attempt, base)
+    place = Place(repository, claim_id, work_id, attempt, base, desk)
     found: list[Entry] = []
     missing: list[Unmet] = []
     try:

@@ -14,7 +14,8 @@ from msgspec import Meta
 
 from callboard import canonical
 from callboard.board.outputs.artifact_names import check_name, encode_name
-from callboard.board.outputs.messages import MAX_RESULT_BYTES
+from callboard.board.outputs.claims import BatchOutput, BodyOutput
+from callboard.board.outputs.messages import MAX_RESULT_BYTES, Size
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity, Revision
@@ -22,6 +23,8 @@ from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
 
 ARTIFACTS = "refs/callboard/artifacts/"
+NOTES = "refs/callboard/notes/"
+CONTROLS = "refs/callboard/controls/"
 PREPARED = "refs/callboard/prepared/"
 BRANCHES = "refs/heads/"
 BRANCH_FOLDER = "callboard/"
@@ -31,6 +34,8 @@ _WORK_DIGITS = 12
 _WIDEST_ATTEMPT = 16
 _MAX_OUTPUTS = 256
 
+ClaimCount = Annotated[int, Meta(ge=1, le=256)]
+
 
 class ArtifactEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="artifact"):
     """One stored artifact: the blob under `ref`, its SHA-256 and its size."""
@@ -39,7 +44,7 @@ class ArtifactEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="ar
     ref: str
     blob: Revision
     sha256: Digest
-    size_bytes: Annotated[int, Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
+    size_bytes: Size
 
 
 class PatchEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="patch"):
@@ -51,11 +56,54 @@ class PatchEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="patch
     parent: Revision
 
 
-Entry = ArtifactEntry | PatchEntry
+class NoteEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="note"):
+    """One comment on the Claim's node: the blob with its text under `ref`."""
+
+    ref: str
+    blob: Revision
+    sha256: Digest
+    size_bytes: Size
+
+
+class SubmitEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="submit"):
+    """One plan that was posted: the request, the blob with the plan, and the ref under which is
+    written what became of it."""
+
+    request_id: Identity
+    ref: str
+    plan: Revision
+    sha256: Digest
+    size_bytes: Size
+
+
+class BatchEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="dispatch_next"):
+    """One request for a fair batch, and the ref under which is written what became of it."""
+
+    request_id: Identity
+    ref: str
+    pool: Identity
+    max_claims: ClaimCount
+    max_dispatches: ClaimCount
+
+
+class NoopEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="noop"):
+    """Word that nothing was to be done."""
+
+    reason: str
+
+
+Entry = ArtifactEntry | PatchEntry | NoteEntry | SubmitEntry | BatchEntry | NoopEntry
+ControlEntry = SubmitEntry | BatchEntry
+_ORDER = {
+    kind: place
+    for place, kind in enumerate(
+        ("artifact", "patch", "note", "memory", "submit", "dispatch_next", "noop", "own")
+    )
+}
 
 
 class Descriptor(Record, frozen=True, kw_only=True):
-    """A Claim's outputs, artifacts by name before the patch."""
+    """A Claim's outputs, by type and within it by name or number."""
 
     version: Literal[1]
     outputs: Annotated[list[Entry], Meta(max_length=_MAX_OUTPUTS)]
@@ -129,6 +177,17 @@ def patch_branch(work_id: str, attempt: int) -> str:
     return f"{BRANCH_FOLDER}{work_id[:_WORK_DIGITS]}-{attempt}"
 
 
+def numbered_ref(folder: str, claim_id: str, kind: str, number: int) -> str:
+    """The ref of a Claim's `number`-th output of a kind, in one of the folders for such refs."""
+    return f"{folder}{_component(claim_id)}/{kind}-{number:03}"
+
+
+def control_request_id(claim_id: str, intent_id: str) -> str:
+    """The request that a Claim's staged control becomes; the same whenever it is asked again."""
+    name = canonical.encode({"claim_id": claim_id, "intent_id": intent_id})
+    return f"w_{canonical.sha256_hex(name)}"
+
+
 def artifact_estimate(
     claim_id: str, name: str, sha256: str, size_bytes: int, oid_length: int
 ) -> ArtifactEntry:
@@ -149,7 +208,57 @@ def patch_estimate(work_id: str, oid_length: int) -> PatchEntry:
     return PatchEntry(branch=branch, commit=zeros, tree=zeros, parent=zeros)
 
 
+def note_entry(claim_id: str, output: BodyOutput, blob: str) -> NoteEntry:
+    """The entry of a note whose text is in `blob`."""
+    return NoteEntry(
+        ref=numbered_ref(NOTES, claim_id, "note", output.number),
+        blob=blob,
+        sha256=output.sha256,
+        size_bytes=output.size_bytes,
+    )
+
+
+def submit_entry(claim_id: str, output: BodyOutput, blob: str) -> SubmitEntry:
+    """The entry of a plan that is in `blob`."""
+    return SubmitEntry(
+        request_id=control_request_id(claim_id, output.intent_id),
+        ref=numbered_ref(CONTROLS, claim_id, "submit", output.number),
+        plan=blob,
+        sha256=output.sha256,
+        size_bytes=output.size_bytes,
+    )
+
+
+def batch_entry(claim_id: str, output: BatchOutput, pool: str) -> BatchEntry:
+    """The entry of a request for a batch of `pool`."""
+    return BatchEntry(
+        request_id=control_request_id(claim_id, output.intent_id),
+        ref=numbered_ref(CONTROLS, claim_id, "batch", output.number),
+        pool=pool,
+        max_claims=output.max_claims,
+        max_dispatches=output.max_dispatches,
+    )
+
+
+def entry_kind(entry: Entry) -> str:
+    """The entry's tag."""
+    return str(entry.__struct_config__.tag)
+
+
+def refs_of(entry: Entry) -> dict[str, str | None]:
+    """The refs that keep an entry, each with its object; None where only the ref itself tells."""
+    if isinstance(entry, ArtifactEntry | NoteEntry):
+        return {entry.ref: entry.blob}
+    if isinstance(entry, PatchEntry):
+        return {BRANCHES + entry.branch: entry.commit}
+    if isinstance(entry, ControlEntry):
+        return {entry.ref: None}
+    return {}
+
+
 def _place(entry: Entry) -> tuple[int, bytes]:
     if isinstance(entry, ArtifactEntry):
-        return (0, entry.name.encode("utf-8"))
-    return (1, entry.branch.encode("utf-8"))
+        name = entry.name
+    else:
+        name = next(iter(refs_of(entry)), "")
+    return (_ORDER[entry_kind(entry)], name.encode("utf-8"))

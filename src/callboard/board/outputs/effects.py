@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from callboard.board.outputs.authority import EffectContext
-from callboard.board.outputs.bounds import Bounds
+from callboard.board.outputs.bounds import NOOP, Bounds
 from callboard.board.outputs.claims import ClaimOutputs, Refusal
 from callboard.board.outputs.descriptor import Entry, check_size, describe
 from callboard.board.outputs.handlers import gate
@@ -31,7 +31,11 @@ def prepare_claim(context: EffectContext, claim: ClaimOutputs) -> ClaimOutputs:
     source = context.handle
     try:
         context.require("open")
+        bounds = Bounds(context.payload, None)
         for output in claim.outputs:
+            if output.type == NOOP and not bounds.declares(NOOP):
+                # Word for the report alone.
+                continue
             source = output.intent_id
             entries.append(gate.prepare(context, output))
         check_size(entries, context.result_bytes)

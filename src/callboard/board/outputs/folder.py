@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callboard import canonical
-from callboard.board.outputs.messages import ArtifactMessage
+from callboard.board.outputs.messages import ArtifactMessage, StagedMessage, output_type
 from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.errors import CallboardError
 
@@ -81,21 +81,21 @@ class StagingFolder:
                 continue
             yield Staged(name, number, value, None)
 
-    def load(self, message: ArtifactMessage) -> bytes:
-        """The bytes of a staged artifact, read once and proven to be those of its digest.
+    def load(self, message: StagedMessage) -> bytes:
+        """The bytes beside a message, read once and proven to be those of its digest.
 
         Raises `artifact_missing` or `artifact_changed`.
         """
         limit = message.size_bytes
         try:
-            data = self._read(blob_name(message.sha256), limit, "the artifact")
+            data = self._read(blob_name(message.sha256), limit, "the staged file")
         except CallboardError as error:
             if error.code == "staging_limit":
                 raise _changed(message) from error
             raise CallboardError(
                 "artifact_missing",
-                f"the bytes of {message.name!r} are not in the staging folder: {error.message}",
-                "stage the file again with callboard worker artifact",
+                f"the bytes of {_shown(message)} are not in the staging folder: {error.message}",
+                "stage it again",
             ) from error
         if len(data) != limit or canonical.sha256_hex(data) != message.sha256:
             raise _changed(message)
@@ -137,9 +137,15 @@ def _is_known(name: str) -> bool:
     return bool(_KNOWN.fullmatch(name) or _TEMPORARY.fullmatch(name))
 
 
-def _changed(message: ArtifactMessage) -> CallboardError:
+def _shown(message: StagedMessage) -> str:
+    if isinstance(message, ArtifactMessage):
+        return repr(message.name)
+    return f"this {output_type(message)}"
+
+
+def _changed(message: StagedMessage) -> CallboardError:
     return CallboardError(
         "artifact_changed",
-        f"the staged bytes of {message.name!r} are not those that were announced",
-        "stage the file again with callboard worker artifact",
+        f"the staged bytes of {_shown(message)} are not those that were announced",
+        "stage it again",
     )

@@ -20,13 +20,14 @@ from callboard.board.outputs.claims import (
     Refusal,
 )
 from callboard.board.outputs.folder import StagingFolder
-from callboard.board.outputs.judgement import Judge, Tally, not_loaded
+from callboard.board.outputs.judgement import BodyChecks, Judge, Tally, not_loaded
 from callboard.board.outputs.messages import Terms
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
 
-MakePatch = Callable[[], PatchCommit | None]
-"""Makes the work tree a commit in the repository's object store; None: nothing has changed."""
+MakePatch = Callable[[tuple[str, ...]], PatchCommit | None]
+"""Makes the work tree, or what of it lies at given paths, a commit in the repository's object
+store; None: nothing has changed there."""
 
 
 def take(
@@ -35,6 +36,7 @@ def take(
     terms: Terms,
     *,
     make_patch: MakePatch | None = None,
+    checks: BodyChecks | None = None,
 ) -> Intake:
     """Everything the run of `assignment` staged in `staging_folder`, judged by `terms`.
 
@@ -43,22 +45,21 @@ def take(
     could never be verified, and would only strand its successors, while a cancelled one goes back
     to the board for another attempt.
 
-    `make_patch` is called at most once, and only if a Claim is to be completed with a patch. All
-    Claims of a run share its one work tree; where several ask, each delivers the whole difference.
-    A folder that cannot be read counts as empty, with the refusal among `unattributed`.
+    `make_patch` is called for each Claim that is to be completed with a patch; all Claims of a run
+    share its one work tree, and of several each has its own paths in it. `checks` judge bodies. A
+    folder that cannot be read counts as empty, with the refusal among `unattributed`.
     """
     try:
         with StagingFolder(staging_folder) as folder:
-            judge, refusals = _judged(folder, assignment, terms)
+            judge, refusals = _judged(folder, assignment, terms, checks)
             ignored = folder.strangers()
     except CallboardError as error:
         judge = Judge(assignment, terms, not_loaded)
         refusals = [Refusal.of(error, staging_folder.name)]
         ignored = ()
-    patch = _Patch(make_patch)
     return Intake(
         claims=tuple(
-            _settled(tally, tuple(item for item in refusals if item.handle == handle), patch)
+            _settled(tally, tuple(item for item in refusals if item.handle == handle), make_patch)
             for handle, tally in judge.tallies.items()
         ),
         unattributed=tuple(item for item in refusals if item.handle is None),
@@ -67,9 +68,9 @@ def take(
 
 
 def _judged(
-    folder: StagingFolder, assignment: Assignment, terms: Terms
+    folder: StagingFolder, assignment: Assignment, terms: Terms, checks: BodyChecks | None
 ) -> tuple[Judge, list[Refusal]]:
-    judge = Judge(assignment, terms, folder.load)
+    judge = Judge(assignment, terms, folder.load, checks)
     refusals: list[Refusal] = []
     for message in folder.messages():
         handle: str | None = None
@@ -83,39 +84,28 @@ def _judged(
     return judge, refusals
 
 
-class _Patch:
-    """The run's one commit, made when the first Claim needs it; a refusal is kept, too."""
-
-    def __init__(self, make: MakePatch | None) -> None:
-        self._make = make
-        self._made: PatchCommit | CallboardError | None = None
-
-    def commit(self) -> PatchCommit:
-        """The commit, or `patch_empty`, `patch_unavailable` or what making it refused with."""
-        if self._made is None:
-            self._made = self._try()
-        if isinstance(self._made, CallboardError):
-            raise self._made
-        return self._made
-
-    def _try(self) -> PatchCommit | CallboardError:
-        if self._make is None:
-            return CallboardError(
-                "patch_unavailable",
-                "this host has no work tree of the run to make a patch of",
-                "deliver files with callboard worker artifact",
-            )
-        try:
-            return self._make() or CallboardError(
-                "patch_empty",
-                "the work tree is as it was when the run began",
-                "change files before the run ends, or stage no patch",
-            )
-        except CallboardError as error:
-            return error
+def _made(make: MakePatch | None, paths: tuple[str, ...]) -> PatchCommit:
+    """The commit, or `patch_empty`, `patch_unavailable` or what making it refuses with."""
+    if make is None:
+        raise CallboardError(
+            "patch_unavailable",
+            "this host has no work tree of the run to make a patch of",
+            "deliver files with callboard worker artifact",
+        )
+    commit = make(paths)
+    if commit is None:
+        what = (
+            "the work tree is as it was" if not paths else f"nothing at {', '.join(paths)} is new"
+        )
+        raise CallboardError(
+            "patch_empty",
+            f"{what} since the run began",
+            "change files before the run ends, or stage no patch",
+        )
+    return commit
 
 
-def _settled(tally: Tally, refusals: tuple[Refusal, ...], patch: _Patch) -> ClaimOutputs:
+def _settled(tally: Tally, refusals: tuple[Refusal, ...], make: MakePatch | None) -> ClaimOutputs:
     member = tally.member
     claim = ClaimOutputs(
         handle=member.handle,
@@ -127,13 +117,14 @@ def _settled(tally: Tally, refusals: tuple[Refusal, ...], patch: _Patch) -> Clai
         refusals=refusals,
     )
     if tally.outcome is None:
-        return claim.cancelled("no_finish", "the run ended without a finish for this claim")
+        said = "the run ended without a finish for this claim"
+        return claim.cancelled("no_finish", "; ".join([said, *_lacking(tally)]))
     if tally.outcome == "cancelled":
         return claim.cancelled("worker_cancelled", "the worker gave the claim up")
-    return _with_minimum(_with_patch(claim, patch), tally)
+    return _with_minimum(_with_patch(claim, make), tally)
 
 
-def _with_patch(claim: ClaimOutputs, patch: _Patch) -> ClaimOutputs:
+def _with_patch(claim: ClaimOutputs, make: MakePatch | None) -> ClaimOutputs:
     """The Claim with its commit made. Nothing changed: a refused wish like any other refused
     message. Failing otherwise: work would be lost silently, so the Claim is not completed.
     """
@@ -142,7 +133,7 @@ def _with_patch(claim: ClaimOutputs, patch: _Patch) -> ClaimOutputs:
         return claim
     rest: tuple[Output, ...] = tuple(output for output in claim.outputs if output is not wish)
     try:
-        commit = patch.commit()
+        commit = _made(make, wish.paths)
     except CallboardError as error:
         refused = replace(
             claim,
@@ -160,10 +151,21 @@ def _with_minimum(claim: ClaimOutputs, tally: Tally) -> ClaimOutputs:
         return claim
     if isinstance(tally.bounds, CallboardError):
         return claim.cancelled(tally.bounds.code, tally.bounds.message)
-    counts: dict[str, int] = {}
-    for output in claim.outputs:
-        counts[output.type] = counts.get(output.type, 0) + 1
-    unmet = tally.bounds.unmet(counts)
+    unmet = tally.bounds.unmet(_counts(claim.outputs))
     if not unmet:
         return claim
     return claim.cancelled(unmet[0].code, "; ".join(item.message for item in unmet))
+
+
+def _lacking(tally: Tally) -> list[str]:
+    """What a Claim that nobody finished would have lacked besides."""
+    if isinstance(tally.bounds, CallboardError):
+        return []
+    return [item.message for item in tally.bounds.unmet(_counts(tally.outputs))]
+
+
+def _counts(outputs: tuple[Output, ...]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for output in outputs:
+        counts[output.type] = counts.get(output.type, 0) + 1
+    return counts

@@ -6,38 +6,57 @@ that what a worker was told is what happens. It does no I/O but through the load
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
 
 from callboard import canonical
 from callboard.board.outputs import scope
 from callboard.board.outputs.artifact_names import check_name, collision_key
-from callboard.board.outputs.bounds import Bounds
-from callboard.board.outputs.claims import ArtifactOutput, Output, PatchOutput
-from callboard.board.outputs.descriptor import (
-    Entry,
-    artifact_estimate,
-    check_size,
-    patch_estimate,
+from callboard.board.outputs.bodies import check_form
+from callboard.board.outputs.bounds import NOOP, Bounds
+from callboard.board.outputs.claims import (
+    ArtifactOutput,
+    BatchOutput,
+    BodyOutput,
+    NoopOutput,
+    Output,
+    PatchOutput,
 )
+from callboard.board.outputs.descriptor import Entry, check_size
+from callboard.board.outputs.estimates import estimate
 from callboard.board.outputs.messages import (
+    BODY_LIMITS,
     ArtifactMessage,
+    BodyMessage,
+    DispatchNextMessage,
     FinishMessage,
-    Message,
+    NoopMessage,
     Outcome,
+    OwnMessage,
     PatchMessage,
+    StagedMessage,
     Terms,
+    kind_of,
+    output_type,
     read_message,
 )
+from callboard.board.outputs.patch_paths import check_paths, overlap
+from callboard.board.outputs.repeats import Repeats
 from callboard.board.protocol.commit import AssignedClaim, Assignment
+from callboard.board.protocol.output_types import is_own_type
 from callboard.board.protocol.validate import show
 from callboard.errors import CallboardError
 
-Loader = Callable[[ArtifactMessage], bytes | None]
-"""Answers an artifact's bytes, proven to be those of its digest, or refuses."""
+Loader = Callable[[StagedMessage], bytes | None]
+"""Answers the bytes beside a message, proven to be those of its digest, or refuses."""
+BodyChecks = Mapping[str, Callable[[bytes], None]]
+"""Output type -> what judges the bytes of its body, and raises its refusal."""
 
 
-def not_loaded(_message: ArtifactMessage) -> None:
+def not_loaded(_message: StagedMessage) -> None:
     """The loader of the worker's own side: its claims about its files are judged later."""
     return
 
@@ -53,14 +72,14 @@ class Accepted(NamedTuple):
 class Tally:
     """What one Claim has staged so far. `bounds` is the refusal of a contract that has none."""
 
-    def __init__(self, member: AssignedClaim, terms: Terms) -> None:
+    def __init__(self, member: AssignedClaim, pool: str, terms: Terms) -> None:
         self.member = member
         self.outcome: Outcome | None = None
         self.finish_id = ""
-        self.artifacts: dict[str, ArtifactOutput] = {}
-        self.patch: PatchOutput | None = None
+        self.accepted: dict[str, Output] = {}
         self.bounds: Bounds | CallboardError
         self._entries: list[Entry] = []
+        self._pool = pool
         self._terms = terms
         try:
             self.bounds = Bounds(member.work, terms.recipe)
@@ -69,33 +88,52 @@ class Tally:
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """The accepted outputs: artifacts in the order they came, then the patch."""
-        patch = () if self.patch is None else (self.patch,)
-        return (*self.artifacts.values(), *patch)
+        """The accepted outputs in the order they came, but the patch last: it is made last."""
+        found = [one for one in self.accepted.values() if one.type != "patch"]
+        return (*found, *self.of_type("patch"))
 
-    def check_room(self, output_type: str, count: int, entry: Entry) -> None:
+    def of_type(self, output_type: str) -> list[Output]:
+        """The accepted outputs of one type."""
+        return [one for one in self.accepted.values() if one.type == output_type]
+
+    def check_room(self, output: Output) -> None:
         """Judge one more output against the contract, the recipe and the descriptor's size."""
         if isinstance(self.bounds, CallboardError):
             raise self.bounds
-        self.bounds.check(output_type, count)
-        check_size([*self._entries, entry], self._terms.result_bytes)
+        self.bounds.check(output.type, len(self.of_type(output.type)) + 1)
+        check_size([*self._entries, *self._described(output)], self._terms.result_bytes)
 
-    def describe(self, entry: Entry) -> None:
-        """Count the entry of an output that was accepted."""
-        self._entries.append(entry)
+    def add(self, output: Output) -> None:
+        """Count an output that was accepted."""
+        self._entries.extend(self._described(output))
+        self.accepted[output.intent_id] = output
+
+    def _described(self, output: Output) -> list[Entry]:
+        if isinstance(self.bounds, Bounds) and not self.bounds.declares(output.type):
+            return []
+        return [estimate(self.member, self._pool, output, self._terms.oid_length)]
 
 
 class Judge:
-    """Judges a run's messages one after the other; the first of two that disagree stands."""
+    """Judges a run's messages one after the other; the first of two that disagree stands.
 
-    def __init__(self, assignment: Assignment, terms: Terms, load: Loader) -> None:
+    `checks` judge bodies whose form only their own type knows.
+    """
+
+    def __init__(
+        self, assignment: Assignment, terms: Terms, load: Loader, checks: BodyChecks | None = None
+    ) -> None:
         self._assignment = assignment
         self._terms = terms
         self._load = load
-        self._seen: dict[str, bytes] = {}
+        self._checks = checks or {}
+        self._repeats = Repeats()
         self._artifacts = 0
         self._bytes = 0
-        self.tallies = {member.handle: Tally(member, terms) for member in assignment.claims}
+        self._launches = 0
+        self.tallies = {
+            member.handle: Tally(member, assignment.pool, terms) for member in assignment.claims
+        }
 
     def resolve(self, value: canonical.Json) -> str:
         """The handle a decoded message belongs to; before anything else of it is believed."""
@@ -112,33 +150,30 @@ class Judge:
 
         Raises `CallboardError`: the codes of `scope.resolve`, `message_invalid`,
         `intent_conflict`, `finish_conflict`, `output_not_declared`, `output_limit`,
-        `artifact_limit`, `artifact_name_invalid`, `artifact_name_taken`, `result_limit`,
-        `contract_invalid`, or those of the loader.
+        `artifact_limit`, `artifact_name_invalid`, `artifact_name_taken`, `body_limit`,
+        `patch_path_invalid`, `patch_paths_required`, `patch_overlap`, `pool_forbidden`,
+        `dispatch_budget_exceeded`, `result_limit`, `contract_invalid`, or those of the loader and
+        of the checks.
         """
         handle = self.resolve(value)
         message = read_message(value)
-        if self._repeats(message, value):
+        if self._repeats.knows(message.intent_id, value):
             return Accepted(message.intent_id, handle, True)
         tally = self.tallies[handle]
         if isinstance(message, FinishMessage):
             earlier = self._finish(tally, message)
         elif isinstance(message, ArtifactMessage):
             earlier = self._artifact(tally, message)
-        else:
+        elif isinstance(message, PatchMessage):
             earlier = self._patch(tally, message)
-        self._seen[message.intent_id] = canonical.encode(value)
+        elif isinstance(message, DispatchNextMessage):
+            earlier = self._batch(tally, message)
+        elif isinstance(message, NoopMessage):
+            earlier = self._noop(tally, message)
+        else:
+            earlier = self._body(tally, message)
+        self._repeats.note(message.intent_id, value)
         return Accepted(earlier or message.intent_id, handle, bool(earlier))
-
-    def _repeats(self, message: Message, value: canonical.Json) -> bool:
-        known = self._seen.get(message.intent_id)
-        if known is not None and known != canonical.encode(value):
-            raise CallboardError(
-                "intent_conflict",
-                f"the intent {message.intent_id} was staged before with other content",
-                "give each message an id of its own",
-                {"intent_id": message.intent_id},
-            )
-        return known is not None
 
     def _finish(self, tally: Tally, message: FinishMessage) -> str:
         if tally.outcome is None:
@@ -160,17 +195,12 @@ class Judge:
         earlier = _same_name(tally, message)
         if earlier is not None:
             return earlier.intent_id
-        claim_id = tally.member.claim_id
-        entry = artifact_estimate(
-            claim_id, message.name, message.sha256, message.size_bytes, self._terms.oid_length
+        output = ArtifactOutput(
+            message.intent_id, message.name, message.sha256, message.size_bytes, None
         )
-        tally.check_room("artifact", len(tally.artifacts) + 1, entry)
+        tally.check_room(output)
         self._check_limits(message)
-        data = self._load(message)
-        tally.artifacts[message.name] = ArtifactOutput(
-            message.intent_id, message.name, message.sha256, message.size_bytes, data
-        )
-        tally.describe(entry)
+        tally.add(replace(output, data=self._load(message)))
         self._artifacts += 1
         self._bytes += message.size_bytes
         return ""
@@ -199,20 +229,123 @@ class Judge:
             },
         )
 
-    def _patch(self, tally: Tally, message: PatchMessage) -> str:
-        if tally.patch is not None:
-            return tally.patch.intent_id
-        entry = patch_estimate(tally.member.work_id, self._terms.oid_length)
-        tally.check_room("patch", 1, entry)
-        tally.patch = PatchOutput(message.intent_id)
-        tally.describe(entry)
+    def _body(self, tally: Tally, message: BodyMessage) -> str:
+        kind = output_type(message)
+        limit = BODY_LIMITS[kind_of(message)]
+        if isinstance(message, OwnMessage) and not is_own_type(kind):
+            raise CallboardError(
+                "output_type_invalid",
+                f"{show(kind)} is no project's own output type",
+                "their names are lower-case words with a dot between, such as acme.ticket",
+                {"type": kind},
+            )
+        if message.size_bytes > limit:
+            raise CallboardError(
+                "body_limit",
+                f"a {kind} of {message.size_bytes} bytes is too large, at most {limit} are taken",
+                "say less, or deliver it as an artifact",
+                {"type": kind, "bytes": message.size_bytes, "limit_bytes": limit},
+            )
+        known = tally.of_type(kind)
+        for one in known:
+            if isinstance(one, BodyOutput) and one.sha256 == message.sha256:
+                return one.intent_id
+        output = BodyOutput(
+            message.intent_id, kind, len(known) + 1, message.sha256, message.size_bytes, None
+        )
+        tally.check_room(output)
+        data = self._load(message)
+        if data is not None:
+            check_body(message, data, self._checks)
+        tally.add(replace(output, data=data))
         return ""
+
+    def _batch(self, tally: Tally, message: DispatchNextMessage) -> str:
+        if message.pool not in (UNSET, self._assignment.pool):
+            raise CallboardError(
+                "pool_forbidden",
+                f"pool {message.pool!r} is not the run's own, {self._assignment.pool!r}",
+                "leave the pool out; a worker asks for its own pool only",
+                {"pool": message.pool, "own": self._assignment.pool},
+            )
+        check_budget(self._launches, message.max_dispatches, self._terms.max_dispatches)
+        number = len(tally.of_type("dispatch_next")) + 1
+        output = BatchOutput(message.intent_id, number, message.max_claims, message.max_dispatches)
+        tally.check_room(output)
+        tally.add(output)
+        self._launches += message.max_dispatches
+        return ""
+
+    def _noop(self, tally: Tally, message: NoopMessage) -> str:
+        known = tally.of_type(NOOP)
+        if known and isinstance(known[0], NoopOutput) and known[0].reason == message.reason:
+            return known[0].intent_id
+        output = NoopOutput(message.intent_id, message.reason)
+        tally.check_room(output)
+        tally.add(output)
+        return ""
+
+    def _patch(self, tally: Tally, message: PatchMessage) -> str:
+        """A run's Claims share its work tree: of several each says which paths are its own."""
+        paths = () if isinstance(message.paths, UnsetType) else check_paths(message.paths)
+        known = tally.of_type("patch")
+        if known and isinstance(known[0], PatchOutput) and known[0].paths == paths:
+            return known[0].intent_id
+        output = PatchOutput(message.intent_id, None, paths)
+        tally.check_room(output)
+        if not paths and len(self.tallies) > 1:
+            raise CallboardError(
+                "patch_paths_required",
+                f"the work tree is shared by {len(self.tallies)} claims, and the patch of "
+                f"{tally.member.handle} does not say what of it is its own",
+                "name the files or folders that this claim has changed: callboard worker patch "
+                f"--claim {tally.member.handle} PATH",
+                {"claim_handle": tally.member.handle},
+            )
+        self._check_shared(tally, paths)
+        tally.add(output)
+        return ""
+
+    def _check_shared(self, tally: Tally, paths: tuple[str, ...]) -> None:
+        for other in self.tallies.values():
+            for patch in other.of_type("patch") if other is not tally else ():
+                assert isinstance(patch, PatchOutput)
+                shared = overlap(paths, patch.paths)
+                if shared is not None:
+                    raise CallboardError(
+                        "patch_overlap",
+                        f"{shared!r} is in the patch of {other.member.handle} already",
+                        "one path of the work tree belongs to one claim's patch",
+                        {"path": shared, "claim_handle": other.member.handle},
+                    )
+
+
+def check_body(message: StagedMessage, data: bytes, checks: BodyChecks) -> None:
+    """Judge the bytes beside a message: their form, then what their type makes of them."""
+    if isinstance(message, ArtifactMessage):
+        return
+    check_form(kind_of(message), data)
+    check = checks.get(output_type(message))
+    if check is not None:
+        check(data)
+
+
+def check_budget(spent: int, asked: int, budget: int) -> None:
+    """Refuse with `dispatch_budget_exceeded` a request for more launches than a run has left."""
+    if spent + asked > budget:
+        raise CallboardError(
+            "dispatch_budget_exceeded",
+            f"{asked} more launches make {spent + asked}, this run may ask for {budget} in all",
+            "ask for fewer with max_dispatches, or raise the budget where the run is described",
+            {"asked": asked, "spent": spent, "budget": budget},
+        )
 
 
 def _same_name(tally: Tally, message: ArtifactMessage) -> ArtifactOutput | None:
     """The same artifact staged before; `artifact_name_taken` where only the name is the same."""
     key = collision_key(message.name)
-    for known in tally.artifacts.values():
+    for known in tally.of_type("artifact"):
+        assert isinstance(known, ArtifactOutput)
         if collision_key(known.name) != key:
             continue
         if known.name == message.name and known.sha256 == message.sha256:

@@ -19,9 +19,13 @@ from callboard.errors import CallboardError
 
 MEBIBYTE = 1024 * 1024
 MAX_RESULT_BYTES = CEILINGS.result_bytes
+MAX_PATCH_PATHS = 64
+MAX_REASON = 500
 
 IntentId = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")]
 Count = Annotated[int, Meta(ge=0, le=128)]
+Asked = Annotated[int, Meta(ge=1, le=256)]
+Size = Annotated[int, Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
 Outcome = Literal["completed", "cancelled"]
 
 
@@ -41,20 +45,87 @@ class ArtifactMessage(_Message, frozen=True, kw_only=True, tag="artifact"):
 
     name: str
     sha256: Digest
-    size_bytes: Annotated[int, Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
+    size_bytes: Size
 
 
 class PatchMessage(_Message, frozen=True, kw_only=True, tag="patch"):
-    """The wish that the work tree, as the run leaves it, becomes a commit."""
+    """The wish that the work tree, as the run leaves it, becomes a commit; with `paths` only what
+    lies at or below them."""
+
+    paths: Annotated[list[str], Meta(min_length=1, max_length=MAX_PATCH_PATHS)] | UnsetType = UNSET
 
 
-Message = FinishMessage | ArtifactMessage | PatchMessage
+class _BodyMessage(_Message, frozen=True, kw_only=True, tag_field="kind"):
+    sha256: Digest
+    size_bytes: Size
+
+
+class NoteMessage(_BodyMessage, frozen=True, kw_only=True, tag="note"):
+    """A comment on the Claim's node: UTF-8 text beside the message."""
+
+
+class MemoryMessage(_BodyMessage, frozen=True, kw_only=True, tag="memory"):
+    """What is to be remembered: a JSON document beside the message."""
+
+
+class SubmitMessage(_BodyMessage, frozen=True, kw_only=True, tag="submit"):
+    """A plan to be posted, as JSON beside the message."""
+
+
+class OwnMessage(_BodyMessage, frozen=True, kw_only=True, tag="output"):
+    """An output of a project's own type; its JSON body lies beside the message."""
+
+    type: str
+
+
+class DispatchNextMessage(_Message, frozen=True, kw_only=True, tag="dispatch_next"):
+    """The wish for the next fair batch; the run's own pool where none is named."""
+
+    max_claims: Asked = 1
+    max_dispatches: Asked = 1
+    pool: Identity | UnsetType = UNSET
+
+
+class NoopMessage(_Message, frozen=True, kw_only=True, tag="noop"):
+    """Word that nothing was to be done, and why."""
+
+    reason: Annotated[str, Meta(min_length=1, max_length=MAX_REASON)]
+
+
+BodyMessage = NoteMessage | MemoryMessage | SubmitMessage | OwnMessage
+StagedMessage = ArtifactMessage | BodyMessage
+"""Messages whose bytes lie beside them."""
+Message = FinishMessage | PatchMessage | DispatchNextMessage | NoopMessage | StagedMessage
 
 _TYPES: dict[str, type[Message]] = {
     "finish": FinishMessage,
     "artifact": ArtifactMessage,
     "patch": PatchMessage,
+    "note": NoteMessage,
+    "memory": MemoryMessage,
+    "submit": SubmitMessage,
+    "dispatch_next": DispatchNextMessage,
+    "noop": NoopMessage,
+    "output": OwnMessage,
 }
+
+BODY_LIMITS: dict[str, int] = {
+    "note": 16 * 1024,
+    "memory": 64 * 1024,
+    "submit": 256 * 1024,
+    "output": 64 * 1024,
+}
+"""Kind of message -> the most bytes that its body may have."""
+
+
+def kind_of(message: Message) -> str:
+    """The kind, which is the message's tag."""
+    return str(message.__struct_config__.tag)
+
+
+def output_type(message: Message) -> str:
+    """The type of the output that a message asks for; `finish` for none."""
+    return message.type if isinstance(message, OwnMessage) else kind_of(message)
 
 
 class Range(Record, frozen=True, kw_only=True):
@@ -69,7 +140,8 @@ class Terms(Record, frozen=True, kw_only=True):
 
     `outputs` is absent where the recipe is not known; then the Work's contract alone counts.
     The artifact limits are bytes each, files a run and bytes a run; `result_bytes` bounds each
-    Claim's descriptor in canonical JSON.
+    Claim's descriptor in canonical JSON; `max_dispatches` is what all requests of the run for
+    further launches may ask for together.
     """
 
     outputs: dict[Identity, Range] | UnsetType = UNSET
@@ -78,6 +150,7 @@ class Terms(Record, frozen=True, kw_only=True):
     run_bytes: Annotated[int, Meta(ge=0, le=1024 * MEBIBYTE)] = 64 * MEBIBYTE
     result_bytes: Annotated[int, Meta(ge=1, le=MAX_RESULT_BYTES)] = MAX_RESULT_BYTES
     object_format: Literal["sha1", "sha256"] = "sha256"
+    max_dispatches: Annotated[int, Meta(ge=0, le=256)] = 1
 
     @classmethod
     def of(
@@ -86,12 +159,14 @@ class Terms(Record, frozen=True, kw_only=True):
         *,
         object_format: str = "sha256",
         result_bytes: int = MAX_RESULT_BYTES,
+        max_dispatches: int = 1,
     ) -> Self:
         """The terms for a recipe's outputs, `{type: (min, max)}`, with the default limits."""
         return cls(
             outputs={name: Range(min=least, max=most) for name, (least, most) in outputs.items()},
             object_format="sha1" if object_format == "sha1" else "sha256",
             result_bytes=result_bytes,
+            max_dispatches=max_dispatches,
         )
 
     @property

@@ -8,13 +8,14 @@ repository and no ledger.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from callboard import canonical
 from callboard.board.outputs import scope
+from callboard.board.outputs.claims import Output
 from callboard.board.outputs.folder import (
     MAX_MESSAGE_BYTES,
     MAX_MESSAGES,
@@ -23,8 +24,8 @@ from callboard.board.outputs.folder import (
     blob_name,
     message_name,
 )
-from callboard.board.outputs.judgement import Accepted, Judge, not_loaded
-from callboard.board.outputs.messages import Outcome, Terms, read_terms
+from callboard.board.outputs.judgement import Accepted, BodyChecks, Judge, Loader, not_loaded
+from callboard.board.outputs.messages import Outcome, StagedMessage, Terms, read_terms
 from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.protocol.validate import parse
@@ -32,6 +33,16 @@ from callboard.errors import CallboardError
 from callboard.files import publish
 
 MAX_ASSIGNMENT_BYTES = 256 * 1024
+
+
+class Given(NamedTuple):
+    """A selector as somebody gave it, whatever that was: also null, which is not leaving it out."""
+
+    value: canonical.Json
+
+
+Selector = str | Given | None
+"""The handle of a Claim; None where none was given."""
 
 
 class Receipt(NamedTuple):
@@ -79,26 +90,32 @@ def read_assignment(path: Path) -> Assignment:
 class Stager:
     """Stages a worker's wishes, each refused at once where the trusted side would refuse it.
 
-    `selector` is the handle as it was given, None where none was. All methods raise
-    `CallboardError` with the codes of `Judge.accept`, `staging_limit`, `staging_invalid` or
-    `staging_failed`, and then have staged nothing.
+    `selector` is the handle as it was given, None where none was. `checks` judge bodies at once, as
+    the trusted side will. All methods raise `CallboardError` with the codes of `Judge.accept`,
+    `staging_limit`, `staging_invalid` or `staging_failed`, and then have staged nothing.
     """
 
-    def __init__(self, folder: Path, assignment: Assignment) -> None:
+    def __init__(
+        self, folder: Path, assignment: Assignment, checks: BodyChecks | None = None
+    ) -> None:
         self._folder = folder
         self._assignment = assignment
+        self._checks = checks or {}
 
-    def finish(self, outcome: Outcome, selector: str | None = None) -> Receipt:
+    def finish(self, outcome: Outcome, selector: Selector = None) -> Receipt:
         """Stage how a Claim ended. Saying the same again answers the first intent."""
         return self._stage("finish", selector, {"outcome": outcome})
 
-    def finished(self, selector: str | None = None) -> Outcome | None:
+    def finished(self, selector: Selector = None) -> Outcome | None:
         """The outcome that is staged for a Claim, if one is."""
-        with StagingFolder(self._folder) as staged:
-            judge, _number = self._replayed(staged)
-        return judge.tallies[judge.resolve(_selected(selector))].outcome
+        return self._judge().tallies[self.resolve(selector).handle].outcome
 
-    def artifact(self, path: Path, name: str | None = None, selector: str | None = None) -> Receipt:
+    def outputs(self) -> dict[str, tuple[Outcome | None, tuple[Output, ...]]]:
+        """What is staged for each handle: its outcome, and its outputs without their bytes."""
+        tallies = self._judge().tallies
+        return {name: (tally.outcome, tally.outputs) for name, tally in tallies.items()}
+
+    def artifact(self, path: Path, name: str | None = None, selector: Selector = None) -> Receipt:
         """Copy a regular file into the staging folder and stage it as `name` (else its own).
 
         A symbolic link, folder, pipe or device is `file_not_regular`. What the file becomes
@@ -109,18 +126,56 @@ class Stager:
         data = read_regular(
             str(path), terms.artifact_bytes, what="the artifact", code="artifact_limit"
         )
-        sha256 = canonical.sha256_hex(data)
+        return self.content(data, path.name if name is None else name, selector)
+
+    def content(self, data: bytes, name: str, selector: Selector = None) -> Receipt:
+        """Stage bytes at hand as the artifact `name`."""
+        return self._stage("artifact", selector, {"name": name, **_named(data)}, data)
+
+    def note(self, text: str, selector: Selector = None) -> Receipt:
+        """Stage a comment on the Claim's node."""
+        return self._body("note", text.encode("utf-8", "surrogatepass"), selector)
+
+    def memory(self, document: bytes, selector: Selector = None) -> Receipt:
+        """Stage what is to be remembered, a JSON object as the recipe's schema has it."""
+        return self._body("memory", document, selector)
+
+    def submit(self, plan: bytes, selector: Selector = None) -> Receipt:
+        """Stage a plan, as JSON, to be posted in the Claim's name once it is completed."""
+        return self._body("submit", plan, selector)
+
+    def own(self, output_type: str, document: bytes, selector: Selector = None) -> Receipt:
+        """Stage an output of a project's own type; its body is a JSON object."""
+        return self._body("output", document, selector, {"type": output_type})
+
+    def dispatch_next(
+        self,
+        max_claims: int = 1,
+        max_dispatches: int = 1,
+        pool: str | None = None,
+        selector: Selector = None,
+    ) -> Receipt:
+        """Stage the wish for the next fair batch of the run's pool."""
         body: dict[str, canonical.Json] = {
-            "name": path.name if name is None else name,
-            "sha256": sha256,
-            "size_bytes": len(data),
+            "max_claims": max_claims,
+            "max_dispatches": max_dispatches,
+            **({} if pool is None else {"pool": pool}),
         }
-        return self._stage("artifact", selector, body, data)
+        return self._stage("dispatch_next", selector, body)
+
+    def noop(self, reason: str, selector: Selector = None) -> Receipt:
+        """Stage word that nothing was to be done."""
+        return self._stage("noop", selector, {"reason": reason})
 
     def patch(
-        self, selector: str | None = None, *, is_empty: Callable[[], bool] | None = None
+        self,
+        selector: Selector = None,
+        *,
+        paths: Sequence[str] = (),
+        is_empty: Callable[[], bool] | None = None,
     ) -> Receipt:
-        """Stage the wish that the work tree, as the run leaves it, becomes a commit.
+        """Stage the wish that the work tree, as the run leaves it, becomes a commit; with `paths`
+        what lies at or below them.
 
         `is_empty` may say that there is nothing to make it of: `patch_empty`. It is asked last.
         """
@@ -133,42 +188,58 @@ class Stager:
                     "change files first, then stage the patch",
                 )
 
-        return self._stage("patch", selector, {}, check=check)
+        body: dict[str, canonical.Json] = {"paths": list(paths)} if paths else {}
+        return self._stage("patch", selector, body, check=check)
 
-    def check_finish(self, selector: str | None = None) -> AssignedClaim:
+    def check_finish(self, selector: Selector = None) -> AssignedClaim:
         """Judge, before long work, that its outcome could be staged; answers the member."""
         with StagingFolder(self._folder):
-            return scope.resolve(self._assignment, _selected(selector))
+            return self.resolve(selector)
+
+    def resolve(self, selector: Selector = None) -> AssignedClaim:
+        """The member that a selector means."""
+        return scope.resolve(self._assignment, _selected(selector))
+
+    def _judge(self) -> Judge:
+        with StagingFolder(self._folder) as staged:
+            return self._replayed(staged)[0]
+
+    def _body(
+        self,
+        kind: str,
+        data: bytes,
+        selector: Selector,
+        more: dict[str, canonical.Json] | None = None,
+    ) -> Receipt:
+        return self._stage(kind, selector, {**(more or {}), **_named(data)}, data)
 
     def _stage(
         self,
         kind: str,
-        selector: str | None,
+        selector: Selector,
         body: dict[str, canonical.Json],
         data: bytes | None = None,
         check: Callable[[], None] | None = None,
     ) -> Receipt:
         value = {
             "kind": kind,
-            "intent_id": f"i_{secrets.token_hex(16)}",
+            "intent_id": new_intent_id(),
             **_selected(selector),
             **body,
         }
         with StagingFolder(self._folder) as staged:
-            judge, number = self._replayed(staged)
+            # The bytes at hand are judged now; those beside earlier messages were, when they were.
+            judge, number = self._replayed(staged, lambda message: _own_bytes(message, body, data))
         accepted: Accepted = judge.accept(value)
         if not accepted.repeated:
             if check is not None:
                 check()
-            with _disk(self._folder):
-                if data is not None:
-                    self._publish_blob(str(body["sha256"]), data)
-                self._publish_message(number + 1, canonical.encode(value))
+            publish_intent(self._folder, number + 1, value, data)
         return Receipt(accepted.intent_id, accepted.handle)
 
-    def _replayed(self, staged: StagingFolder) -> tuple[Judge, int]:
+    def _replayed(self, staged: StagingFolder, load: Loader = not_loaded) -> tuple[Judge, int]:
         """A judge that has seen what is staged, and the last number in use."""
-        judge = Judge(self._assignment, _terms(staged), not_loaded)
+        judge = Judge(self._assignment, _terms(staged), load, self._checks)
         last = 0
         for message in staged.messages():
             last = message.number
@@ -177,36 +248,68 @@ class Stager:
                 _accept_quietly(judge, message.value)
         return judge, last
 
-    def _publish_blob(self, sha256: str, data: bytes) -> None:
-        try:
-            publish(self._folder / blob_name(sha256), data, private=True, replace=False)
-        except FileExistsError:
-            # The same bytes were staged before, perhaps under another name.
-            return
 
-    def _publish_message(self, number: int, data: bytes) -> None:
-        if len(data) > MAX_MESSAGE_BYTES:
-            raise CallboardError(
-                "staging_limit",
-                f"the message has {len(data)} bytes, at most {MAX_MESSAGE_BYTES} are taken",
-                "use shorter names",
-            )
-        while number <= MAX_MESSAGES:
-            try:
-                publish(self._folder / message_name(number), data, private=True, replace=False)
-                return
-            except FileExistsError:
-                number += 1
+def new_intent_id() -> str:
+    """An id that no other intent has."""
+    return f"i_{secrets.token_hex(16)}"
+
+
+def publish_intent(
+    folder: Path, number: int, value: dict[str, canonical.Json], data: bytes | None
+) -> None:
+    """Put a message, and the bytes that belong to it, into the folder, from `number` on.
+
+    Raises `staging_limit` or `staging_failed`.
+    """
+    with _disk(folder):
+        if data is not None:
+            _publish_blob(folder, str(value["sha256"]), data)
+        _publish_message(folder, number, canonical.encode(value))
+
+
+def _publish_blob(folder: Path, sha256: str, data: bytes) -> None:
+    try:
+        publish(folder / blob_name(sha256), data, private=True, replace=False)
+    except FileExistsError:
+        # The same bytes were staged before, perhaps under another name.
+        return
+
+
+def _publish_message(folder: Path, number: int, data: bytes) -> None:
+    if len(data) > MAX_MESSAGE_BYTES:
         raise CallboardError(
             "staging_limit",
-            f"this run has staged {MAX_MESSAGES} messages, no more are taken",
-            "deliver fewer, larger files",
-            {"limit": MAX_MESSAGES},
+            f"the message has {len(data)} bytes, at most {MAX_MESSAGE_BYTES} are taken",
+            "use shorter names",
         )
+    while number <= MAX_MESSAGES:
+        try:
+            publish(folder / message_name(number), data, private=True, replace=False)
+            return
+        except FileExistsError:
+            number += 1
+    raise CallboardError(
+        "staging_limit",
+        f"this run has staged {MAX_MESSAGES} messages, no more are taken",
+        "deliver fewer, larger files",
+        {"limit": MAX_MESSAGES},
+    )
 
 
-def _selected(selector: str | None) -> dict[str, canonical.Json]:
-    return {} if selector is None else {scope.SELECTOR: selector}
+def _named(data: bytes) -> dict[str, canonical.Json]:
+    return {"sha256": canonical.sha256_hex(data), "size_bytes": len(data)}
+
+
+def _own_bytes(
+    message: StagedMessage, body: dict[str, canonical.Json], data: bytes | None
+) -> bytes | None:
+    return data if body.get("sha256") == message.sha256 else None
+
+
+def _selected(selector: Selector) -> dict[str, canonical.Json]:
+    if selector is None:
+        return {}
+    return {scope.SELECTOR: selector.value if isinstance(selector, Given) else selector}
 
 
 def _accept_quietly(judge: Judge, value: canonical.Json) -> None:

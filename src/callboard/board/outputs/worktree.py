@@ -7,7 +7,7 @@ anything is unclear it says that something may have changed.
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Set by the host in each run's private clone.
@@ -15,15 +15,19 @@ BASE_REF = "refs/callboard/base"
 _TIMEOUT_S = 10.0
 
 
-def looks_unchanged(folder: Path, environment: Mapping[str, str]) -> bool:
-    """Whether `folder` lies in a run's clone whose files are exactly those it began with."""
-    difference = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", BASE_REF, "--"]
+def looks_unchanged(
+    folder: Path, environment: Mapping[str, str], paths: Sequence[str] = ()
+) -> bool:
+    """Whether `folder` lies in a run's clone whose files, or those of them at or below `paths`,
+    are exactly those it began with."""
+    places = [f":(top,literal){path}" for path in paths] or [":/"]
+    difference = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", BASE_REF, "--", *places]
     compared = _run(folder, environment, difference)
     if compared is None or compared.returncode != 0:
         return False
     # `:/` looks at the whole tree, also from a subfolder; any line of output is a new file.
     added = ["ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory"]
-    found = _run(folder, environment, [*added, ":/"])
+    found = _run(folder, environment, [*added, "--", *places])
     return found is not None and found.returncode == 0 and not found.stdout
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from callboard import canonical
+from callboard.board.protocol.output_types import BUILT_IN, most_of
 from callboard.board.protocol.validate import MAX_FAULTS, near, pointer_step, show
 from callboard.board.publishing.toml_fields import MAX_SECONDS, Fields, is_file_stem, variable_fault
 from callboard.board.publishing.toml_text import read_toml
@@ -20,15 +21,12 @@ MAX_RECIPE_BYTES = 64 * 1024
 MAX_RECIPES = 256
 FOLDER = ".callboard/workers/"
 SUFFIX = ".toml"
-OUTPUT_TYPES = ("artifact", "patch")
 
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
 _TIMEOUT_S = 3_600
 _SETUP_TIMEOUT_S = 900
 _MAX_CLAIMS = 16
-_MAX_OUTPUTS = 128
-# What one claim can deliver at most: a patch is the claim's one branch.
-_MOST_BY_TYPE = {"artifact": _MAX_OUTPUTS, "patch": 1}
+_MAX_BUDGET = 256
 
 # Names of faulty recipes in a message; the details hold all of them.
 _MAX_NAMED = 8
@@ -48,7 +46,8 @@ class Recipe:
     """A worker as its file describes it. Times in seconds; names sorted, each once.
 
     `command` and `setup` are argument lists; `env` names variables of the dispatcher that pass to
-    the worker.
+    the worker. `max_dispatches` is what all requests of one run for further launches may ask for
+    together.
     """
 
     command: tuple[str, ...]
@@ -59,6 +58,7 @@ class Recipe:
     max_claims: int = 1
     share_keys: bool = False
     outputs: tuple[OutputRule, ...] = ()
+    max_dispatches: int = 1
     inputs: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
@@ -195,6 +195,7 @@ class _Reader(Fields):
             max_claims=self.integer("max_claims", 1, 1, _MAX_CLAIMS),
             share_keys=self.flag("share_keys"),
             outputs=self._outputs(),
+            max_dispatches=self.integer("max_dispatches", 1, 0, _MAX_BUDGET),
             inputs=self.names("inputs", _label_fault),
             tools=self.names("tools", _label_fault),
         )
@@ -203,18 +204,20 @@ class _Reader(Fields):
     def _outputs(self) -> tuple[OutputRule, ...]:
         value = self.table.get("outputs", [])
         if isinstance(value, dict):
-            self.unknown(value, OUTPUT_TYPES, "/outputs")
-            rules = [self._rule(kind, value[kind]) for kind in OUTPUT_TYPES if kind in value]
-            return tuple(rules)
+            rules = [self._rule(kind, value[kind]) for kind in sorted(value)]
+            return tuple(rule for rule in rules if rule is not None)
         kinds = self.names("outputs", _output_fault)
-        return tuple(OutputRule(kind, 0, _MOST_BY_TYPE[kind]) for kind in kinds)
+        return tuple(OutputRule(kind, 0, most_of(kind) or 0) for kind in kinds)
 
-    def _rule(self, kind: str, value: object) -> OutputRule:
-        place = f"/outputs/{kind}"
-        most = _MOST_BY_TYPE[kind]
+    def _rule(self, kind: str, value: object) -> OutputRule | None:
+        place = "/outputs" + pointer_step(kind)
+        most = most_of(kind)
+        if most is None:
+            self.fault(place, _output_fault(kind))
+            return None
         if not isinstance(value, dict):
             self.fault(place, f"is {show(value)}, not a table with min and max")
-            return OutputRule(kind, 0, most)
+            return None
         self.unknown(value, ("min", "max"), place)
         at_most = self.integer_at(value, "max", most, (0, most), place)
         at_least = self.integer_at(value, "min", 0, (0, most), place)
@@ -228,7 +231,10 @@ def _label_fault(name: str) -> str:
 
 
 def _output_fault(name: str) -> str:
-    if name in OUTPUT_TYPES:
+    if most_of(name) is not None:
         return ""
-    known = list(OUTPUT_TYPES)
-    return "is no output type" + (near(name, known) or f"; known are {', '.join(known)}")
+    known = list(BUILT_IN)
+    return "is no output type" + (
+        near(name, known)
+        or f"; known are {', '.join(known)}, and own ones have a dot, such as acme.ticket"
+    )

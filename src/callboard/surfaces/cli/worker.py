@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NoReturn, get_args
 
 import click
 import msgspec
 
+from callboard import canonical
 from callboard.board.outputs.command import run_command
-from callboard.board.outputs.messages import Outcome
+from callboard.board.outputs.messages import BODY_LIMITS, Outcome
 from callboard.board.outputs.regular import shown_name
 from callboard.board.outputs.scope import SELECTOR, resolve
 from callboard.board.outputs.staging import Receipt, Stager, read_assignment
@@ -24,6 +26,7 @@ from callboard.board.outputs.worktree import looks_unchanged
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options
+from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 from callboard.surfaces.cli.render import emit
 
 ASSIGNMENT_VARIABLE = "CALLBOARD_ASSIGNMENT"
@@ -75,13 +78,88 @@ def artifact(ctx: click.Context, file: Path, name: str | None, claim: str | None
 
 
 @worker.command(short_help="Deliver the work tree's changes.")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
 @_claim
 @board_options
 @click.pass_context
-def patch(ctx: click.Context, claim: str | None) -> None:
-    """Deliver the work tree's changes, as the run leaves them, as a commit on a branch."""
-    receipt = _stager().patch(claim, is_empty=lambda: looks_unchanged(Path(), os.environ))
+def patch(ctx: click.Context, paths: tuple[str, ...], claim: str | None) -> None:
+    """Deliver the work tree's changes, as the run leaves them, as a commit on a branch.
+
+    With PATHs, from the top of the work tree, only what lies at or below them. A run with several
+    claims shares its work tree among them, so there each patch names its own.
+    """
+    is_empty = partial(looks_unchanged, Path(), os.environ, paths)
+    receipt = _stager().patch(claim, paths=paths, is_empty=is_empty)
     _emit_receipt(ctx, receipt, "patch")
+
+
+@worker.command(short_help="Comment on the node.")
+@click.argument("text")
+@_claim
+@board_options
+@click.pass_context
+def note(ctx: click.Context, text: str, claim: str | None) -> None:
+    """Comment on the claim's node; with - the text is read from standard input."""
+    said = text
+    if text == STANDARD_INPUT:
+        data = read_input(text, limit_bytes=BODY_LIMITS["note"], what="note")
+        said = data.decode("utf-8", "surrogateescape")
+    _emit_receipt(ctx, _stager().note(said, claim), "note")
+
+
+@worker.command(short_help="Post a plan once the claim is completed.")
+@click.argument("file", metavar="FILE|-")
+@_claim
+@board_options
+@click.pass_context
+def submit(ctx: click.Context, file: str, claim: str | None) -> None:
+    """Post a plan, YAML or JSON, in the claim's name once it is completed.
+
+    Its nodes inherit the claim's pool, priority and fairness key.
+    """
+    from callboard.board.publishing.plan_text import read_plan_text
+
+    limit = BODY_LIMITS["submit"]
+    plan = read_plan_text(read_input(file, limit_bytes=limit, what="plan"))
+    _emit_receipt(ctx, _stager().submit(canonical.encode(plan), claim), "plan")
+
+
+@worker.command("dispatch-next", short_help="Ask for the next fair batch.")
+@click.option("--max-claims", type=click.IntRange(1, 256), default=1, help="At most so many turns.")
+@click.option(
+    "--max-dispatches", type=click.IntRange(1, 256), default=1, help="At most so many runs."
+)
+@_claim
+@board_options
+@click.pass_context
+def dispatch_next(
+    ctx: click.Context, max_claims: int, max_dispatches: int, claim: str | None
+) -> None:
+    """Ask for the next fair batch of the run's pool once the claim is completed."""
+    receipt = _stager().dispatch_next(max_claims, max_dispatches, selector=claim)
+    _emit_receipt(ctx, receipt, "request for a batch")
+
+
+@worker.command(short_help="Say that there was nothing to do.")
+@click.argument("reason")
+@_claim
+@board_options
+@click.pass_context
+def noop(ctx: click.Context, reason: str, claim: str | None) -> None:
+    """Say that there was nothing to do, and why; the claim is to be finished all the same."""
+    _emit_receipt(ctx, _stager().noop(reason, claim), "no-op")
+
+
+@worker.command(short_help="Deliver an output of a project's own type.")
+@click.argument("output_type", metavar="TYPE")
+@click.argument("file", metavar="FILE|-")
+@_claim
+@board_options
+@click.pass_context
+def output(ctx: click.Context, output_type: str, file: str, claim: str | None) -> None:
+    """Deliver an output of a project's own type; FILE holds its JSON object."""
+    data = read_input(file, limit_bytes=BODY_LIMITS["output"], what="output")
+    _emit_receipt(ctx, _stager().own(output_type, data, claim), f"output {shown_name(output_type)}")
 
 
 @worker.command(
@@ -161,8 +239,10 @@ def _emit_receipt(ctx: click.Context, receipt: Receipt, what: str) -> None:
 
 
 def _stager() -> Stager:
-    found = _assignment()
-    return Stager(_path(STAGING_VARIABLE), found)
+    # Only what stages needs to know plans.
+    from callboard.board.execution.intent_checks import INTENT_CHECKS
+
+    return Stager(_path(STAGING_VARIABLE), _assignment(), INTENT_CHECKS)
 
 
 def _assignment() -> Assignment:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callboard.board.outputs.authority import EffectContext
 from callboard.board.outputs.claims import Output
-from callboard.board.outputs.descriptor import Entry
+from callboard.board.outputs.descriptor import Entry, entry_kind
 from callboard.board.outputs.handlers.registry import handler_of
 from callboard.board.outputs.resources import check_target
 from callboard.board.protocol.contract import contract_of
@@ -16,8 +16,8 @@ from callboard.errors import CallboardError
 
 
 def entry_type(entry: Entry) -> str:
-    """The output type of an entry, which is its tag."""
-    return str(entry.__struct_config__.tag)
+    """The output type of an entry."""
+    return entry_kind(entry)
 
 
 def prepare(context: EffectContext, output: Output) -> Entry:
@@ -53,6 +53,8 @@ def _check_declared(context: EffectContext, output_type: str) -> None:
 
 def _check_scope(context: EffectContext, entry: Entry) -> None:
     target = handler_of(entry_type(entry)).scope(context, entry)
+    if target is None:
+        return
     check_target(
         target,
         effect_scope=context.effect_scope,

@@ -26,8 +26,8 @@ class Handler(Protocol):
         """Make durable what the effect needs, judge that it could happen; no effect yet."""
         ...
 
-    def scope(self, context: EffectContext, entry: Entry) -> Target:
-        """What the effect of `entry` touches."""
+    def scope(self, context: EffectContext, entry: Entry) -> Target | None:
+        """What the effect of `entry` touches; None only where it has none."""
         ...
 
     def apply(self, place: Place, entry: Entry) -> None:

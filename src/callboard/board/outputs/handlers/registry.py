@@ -5,11 +5,21 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from callboard.board.outputs.handlers.artifact import ArtifactHandler
+from callboard.board.outputs.handlers.controls import DispatchNextHandler, SubmitHandler
+from callboard.board.outputs.handlers.noop import NoopHandler
+from callboard.board.outputs.handlers.note import NoteHandler
 from callboard.board.outputs.handlers.patch import PatchHandler
 from callboard.board.outputs.handlers.port import Handler
 from callboard.errors import CallboardError
 
-_ALL: tuple[Handler, ...] = (ArtifactHandler(), PatchHandler())
+_ALL: tuple[Handler, ...] = (
+    ArtifactHandler(),
+    PatchHandler(),
+    NoteHandler(),
+    SubmitHandler(),
+    DispatchNextHandler(),
+    NoopHandler(),
+)
 HANDLERS = MappingProxyType({handler.type: handler for handler in _ALL})
 """Output type -> its handler."""
 

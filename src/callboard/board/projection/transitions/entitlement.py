@@ -83,7 +83,7 @@ def _mismatch(work: Work, name: str, stated: object, approved: str) -> Callboard
 def _check_entitlement(projection: Projection, actor: Actor, work: Work) -> None:
     policy = projection.policy
     if actor.role == "worker":
-        _check_inheritance(projection, actor, work)
+        check_inherits(_worker_parent(projection, actor), work)
     registered = work.fairness_key in policy.accounting_weights
     if policy.is_aw:
         if not registered:
@@ -116,9 +116,8 @@ def _key_unknown(work: Work, known: list[str]) -> CallboardError:
     )
 
 
-def _check_inheritance(projection: Projection, actor: Actor, work: Work) -> None:
-    """A worker's children keep its pool and key and gain no better priority (§7.2)."""
-    parent = _worker_parent(projection, actor)
+def check_inherits(parent: Work, work: Work) -> None:
+    """A worker's children keep its Work's pool and key and gain no better priority (§7.2)."""
     better = work.priority < parent.priority
     if work.pool != parent.pool or work.fairness_key != parent.fairness_key or better:
         raise CallboardError(

@@ -213,6 +213,7 @@ class Supervisor:
             {rule.type: (rule.min, rule.max) for rule in outputs},
             object_format=workspace.object_format(state.profile.ref),
             result_bytes=self._site.publisher.known().projection.policy.limits.result_bytes,
+            max_dispatches=0 if recipe is None else recipe.max_dispatches,
         )
 
     def _prepare(self, state: DispatchState, recipe: Recipe) -> None:

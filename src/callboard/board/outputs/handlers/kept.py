@@ -1,0 +1,56 @@
+"""Bytes kept as a blob under a ref of their Claim: written once, read back, never moved."""
+
+from __future__ import annotations
+
+from callboard import canonical
+from callboard.board.outputs.claims import BodyOutput
+from callboard.board.outputs.handlers.unverified import unverified
+from callboard.board.storage.repository import Repository
+from callboard.errors import CallboardError
+
+
+def body_of(output: BodyOutput) -> bytes:
+    """The bytes of an output, once more held against their digest."""
+    if output.data is None or canonical.sha256_hex(output.data) != output.sha256:
+        raise CallboardError(
+            "artifact_changed",
+            f"the bytes of this {output.type} are not those that were announced",
+            "take the run's outputs in again",
+        )
+    return output.data
+
+
+def check_free(repository: Repository, ref: str, blob: str) -> None:
+    """Refuse with `ref_conflict` a ref that keeps something else, or cannot be made."""
+    found = repository.read_ref(ref)
+    rival = None if found is not None else repository.ref_in_the_way(ref)
+    if rival is not None or found not in (None, blob):
+        raise CallboardError(
+            "ref_conflict",
+            f"the ref {ref} cannot keep {blob}: "
+            + (f"{rival!r} stands in its way" if rival else f"it keeps {found}"),
+            "what was delivered is never replaced; leave refs/callboard/ to Callboard",
+            {"ref": ref, "found": rival or found},
+        )
+
+
+def keep(repository: Repository, ref: str, blob: str) -> None:
+    """Set the ref, unless it keeps this very blob already."""
+    if not repository.set_ref(ref, None, blob):
+        check_free(repository, ref, blob)
+
+
+def read_kept(repository: Repository, ref: str, blob: str, sha256: str, size_bytes: int) -> bytes:
+    """The bytes under a ref, or `output_unverified` where they are not those."""
+    found = repository.read_ref(ref)
+    if found != blob:
+        raise unverified(f"the ref {ref}", f"holds {found or 'nothing'}")
+    return read_proven(repository, blob, sha256, size_bytes)
+
+
+def read_proven(repository: Repository, blob: str, sha256: str, size_bytes: int) -> bytes:
+    """The bytes of a blob, or `output_unverified` where size or digest are others."""
+    data = repository.read_blob(blob, size_bytes)
+    if len(data) != size_bytes or canonical.sha256_hex(data) != sha256:
+        raise unverified(f"the object {blob}", "has other bytes than it should")
+    return data
