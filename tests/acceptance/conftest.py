@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.batch import Batch, play_six
 from tests.acceptance.desk import Desk
 from tests.board.execution.hosts.field import Ground, ground
 from tests.surfaces.cli.conftest import person, stranger
 from tests.system.conftest import machines, world
 
-__all__ = ["desk", "field_ground", "machines", "person", "stranger", "world"]
+__all__ = ["batch", "desk", "field_ground", "machines", "person", "stranger", "world"]
 
 
 @pytest.fixture
@@ -29,3 +30,11 @@ def field_ground(tmp_path: Path) -> Iterator[Ground]:
     made = ground(tmp_path)
     yield made
     made.repository.close()
+
+
+@pytest.fixture(scope="session")
+def batch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Batch]:
+    """A board after a run for six tasks that ended in as many ways."""
+    made = play_six(tmp_path_factory.mktemp("batch"))
+    yield made
+    made.world.end()
