@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.protocol import operations as ops
 from tests.board.execution.waiting import until
 from tests.system.draining import Command
-from tests.system.world import World, make_world, recipe
+from tests.system.world import HERE, World, fault_text, make_world, recipe
 
 SPEAKER = [sys.executable, str(Path(__file__).resolve().parent / "speaker.py")]
 ALL_TYPES = ["artifact", "patch", "note", "noop", "submit", "dispatch_next"]
@@ -55,10 +56,17 @@ class Batch:
         payload = {"told": str(self.world.file("told")), "script": script or []}
         return {"key": key, "payload": payload, **fields}
 
-    def dispatch(self, claims: int, *only: str) -> None:
-        """Grant and launch one batch by the command line."""
-        words = [word for worker in only for word in ("--only", worker)]
-        Command(self.world, "dispatch", "--max-claims", str(claims), *words).end(0)
+    def dispatch(self, claims: int, *, fault: Mapping[str, str] | None = None) -> None:
+        """Grant and launch one batch by the command line; its processes meet that fault."""
+        outer = {}
+        if fault is not None:
+            outer = {"FAULT": fault_text(fault), "PYTHONPATH": str(HERE / "faults")}
+        words = ["dispatch", "--max-claims", str(claims)]
+        Command(self.world, *words, environment=outer).end(0)
+
+    def run(self) -> None:
+        """Run the board until it is idle."""
+        Command(self.world, "run", "--until-idle", "--workers", "1").end(0)
 
     def settle(self) -> None:
         """Wait until no run of the board is open, and no delivery pends."""
@@ -154,10 +162,14 @@ def play_six(root: Path) -> Batch:
         made.node("n5", contract=ARTIFACT, fairness_key="k"),
         made.node("n6", contract=ARTIFACT),
     )
-    made.dispatch(6)
-    made.world.wait_for(made.world.file("begun"))
-    with made.world.open() as board:
-        board.cancel([made.world.works()["n6"].work.work_id], reason="not_needed")
-    made.world.file("go").touch()
-    made.settle()
+    try:
+        made.dispatch(6)
+        made.world.wait_for(made.world.file("begun"))
+        with made.world.open() as board:
+            board.cancel([made.world.works()["n6"].work.work_id], reason="not_needed")
+        made.world.file("go").touch()
+        made.settle()
+    except BaseException:
+        made.world.end()
+        raise
     return made

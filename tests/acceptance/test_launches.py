@@ -4,20 +4,17 @@ by nothing but evidence. The host is simulated where a test rules what it answer
 
 from __future__ import annotations
 
-import os
-import threading
 from collections import Counter
 from typing import Any, get_args
 
 import pytest
 
-from callboard.board.board import Board
 from callboard.board.execution.host import LaunchAnswer
 from callboard.board.execution.hosts.local import host
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.lifecycle import EvidenceKind
-from callboard.clock import FixedClock, SystemClock
 from callboard.errors import CallboardError
+from tests.acceptance.looking import look
 from tests.board.boards import Board as Ledger
 from tests.board.building import refused, work
 from tests.board.execution.hosts.field import ATTEMPTS, DEADLINE_MS, STRANGER, Field, Ground
@@ -26,16 +23,6 @@ from tests.system.world import BOTH, World
 
 PREPARE = "callboard.board.execution.hosts.local.registry:RunRegistry.prepare"
 DAY_MS = 86_400_000
-
-
-def look(world: World, *, by_ms: int = 0) -> list[str]:
-    """What one look finds, so much later."""
-    clock = FixedClock(SystemClock().now_ms() + by_ms)
-    with Board.open(world.path, world.folders, clock=clock) as board:
-        found = board.reconcile(
-            os.environ, start=False, stop=threading.Event(), on_found=lambda _found: None
-        )
-    return [one.word for one in found]
 
 
 def releases(world: World) -> Counter[str]:
