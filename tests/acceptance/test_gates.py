@@ -35,7 +35,7 @@ def seen(identity: str, gate: ops.Gate, board: Board, **changes: Any) -> None:
 
 
 def test_typed_foreign_resources(person: Person) -> None:
-    """Kind, host and ids must be those of the gate, whatever it is called; a gate grants no right."""
+    """Kind, host and ids must be those of the gate, however it is called; it grants no right."""
     board = Board([work("a", gates=[ISSUE])])
     other = ISSUE.resource
     strangers = [
