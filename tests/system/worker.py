@@ -103,6 +103,25 @@ class Worker:
         """Give the Claim up."""
         self._stager.finish("cancelled", self._member.handle)
 
+    def do_note(self, text: str) -> None:
+        """Comment on the node."""
+        self._stager.note(text, self._member.handle)
+
+    def do_submit(self, plan: str) -> None:
+        """Stage a plan, whose nodes keep the journal, too."""
+        document = json.loads(plan)
+        for node in document["nodes"]:
+            node["payload"] = {"journal": self._payload["journal"], **node.get("payload", {})}
+        self._stager.submit(json.dumps(document).encode(), self._member.handle)
+
+    def do_next(self, claims: str) -> None:
+        """Stage the wish for the next batch, in as many runs as it may have turns."""
+        self._stager.dispatch_next(int(claims), int(claims), selector=self._member.handle)
+
+    def do_noop(self, reason: str) -> None:
+        """Say that there was nothing to do."""
+        self._stager.noop(reason, self._member.handle)
+
     def do_write(self, name: str) -> None:
         """Leave a file in the work tree."""
         Path(name).write_text("left\n")

@@ -61,6 +61,14 @@ class World:
         """The user's folders of this world."""
         return Folders(self.root / "config", self.root / "state")
 
+    def as_person(self) -> dict[str, str]:
+        """The environment of a person of this world."""
+        return {
+            **os.environ,
+            "CALLBOARD_CONFIG_DIR": str(self.folders.config),
+            "CALLBOARD_STATE_DIR": str(self.folders.state),
+        }
+
     @property
     def journal(self) -> list[dict[str, Any]]:
         """What the workers wrote, in order."""

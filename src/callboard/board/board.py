@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -195,7 +195,12 @@ class Board(Recovering):
     # --- changing ------------------------------------------------------------------------------
 
     def submit(
-        self, plan: Plan, *, request_id: str | None = None, split: bool = False
+        self,
+        plan: Plan,
+        *,
+        request_id: str | None = None,
+        split: bool = False,
+        role: Literal["producer", "dispatcher"] = "producer",
     ) -> list[Part]:
         """Post a plan, whole, or with `split` in requests `<id>.<k>` of at most 255 nodes.
 
@@ -205,7 +210,7 @@ class Board(Recovering):
         identity = self._begin(request_id)
         self._head()
         self.history()
-        actor = self.site.actor("producer")
+        actor = self.site.actor(role)
         self._follow(identity, actor)
         portions = split_plan(plan, identity) if split else [whole(plan, identity)]
         carriage = Carriage(self.site)

@@ -20,7 +20,12 @@ AT_MS = 1_750_000_000_999
 
 
 def take(
-    git: Git, workspace: Workspace, *, base: str | None = None, limits: SnapshotLimits | None = None
+    git: Git,
+    workspace: Workspace,
+    *,
+    base: str | None = None,
+    limits: SnapshotLimits | None = None,
+    paths: tuple[str, ...] = (),
 ) -> Snapshot | None:
     return diff_to_commit(
         git,
@@ -30,6 +35,7 @@ def take(
         at_ms=AT_MS,
         base=base,
         limits=limits,
+        paths=paths,
     )
 
 
@@ -316,6 +322,47 @@ def test_a_patch_is_bounded(git: Git, workspace: Workspace, limits: SnapshotLimi
         take(git, workspace, limits=limits)
     assert caught.value.code == "patch_limit"
     assert not (workspace.folder.parent / "trusted").exists()
+
+
+def test_a_patch_that_leaves_nothing_is_refused(git: Git, workspace: Workspace) -> None:
+    for entry in workspace.folder.iterdir():
+        if entry.name == ".git":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    assert refused(git, workspace).code == "patch_refused"
+    (workspace.folder / "left").write_text("one file\n")
+    assert "README" in taken(git, workspace).paths
+
+
+def test_only_what_lies_at_the_paths_is_taken(git: Git, workspace: Workspace) -> None:
+    tree = workspace.folder
+    (tree / "README").write_text("a sibling's\n")
+    (tree / "src" / "code.py").unlink()
+    (tree / "src" / "new.py").write_text("new\n")
+    (tree / "srcs").mkdir()
+    (tree / "srcs" / "other.py").write_text("not below src\n")
+    (tree / "top.txt").write_text("by name\n")
+    # What belongs to nobody here cannot hinder: it is not looked at.
+    (tree / "foreign").mkdir()
+    user_git("init", "-q", cwd=tree / "foreign")
+    snapshot = take(git, workspace, paths=("src", "top.txt", "absent"))
+    assert snapshot is not None
+    assert snapshot.paths == ("src/code.py", "src/new.py", "top.txt")
+    assert content(git, snapshot, "README") != b"a sibling's\n"
+
+
+def test_nothing_at_the_paths_is_nothing(git: Git, workspace: Workspace) -> None:
+    (workspace.folder / "README").write_text("a sibling's\n")
+    assert take(git, workspace, paths=("src", "READM")) is None
+
+
+@pytest.mark.parametrize("path", [":(top)*", "*", "src/../README", "?EADME", "[R]EADME"])
+def test_paths_are_no_patterns(git: Git, workspace: Workspace, path: str) -> None:
+    (workspace.folder / "README").write_text("changed\n")
+    assert take(git, workspace, paths=(path,)) is None
 
 
 def test_the_trusted_folder_is_new_and_outside(git: Git, workspace: Workspace) -> None:

@@ -18,6 +18,7 @@ from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.storage.repository import Repository
 
 REPOSITORY = "local/example"
+RUN_ID = "77"
 BOTH: dict[str, Any] = {
     "version": 1,
     "outputs": [
@@ -155,6 +156,7 @@ def context(
         subject=None,
         repository_name=REPOSITORY,
         effect_scope=REPOSITORY,
+        run_id=RUN_ID,
         result_bytes=result_bytes,
         phase=phase,
         pool="default",

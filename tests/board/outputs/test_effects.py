@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from callboard.board.outputs.authority import EffectContext
 from callboard.board.outputs.claims import ClaimOutputs, Output, PatchCommit, PatchOutput
@@ -17,6 +18,7 @@ from callboard.board.outputs.effects import apply_claim, prepare_claim
 from callboard.board.outputs.handlers.registry import HANDLERS, handler_of
 from callboard.board.protocol.commit import AssignedClaim
 from callboard.board.protocol.contract import contract_of
+from callboard.board.protocol.operations import Resource
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 from tests.board.outputs import scene
@@ -314,6 +316,35 @@ def test_a_resource_scope_is_asked_for_every_type(folder: Path, repository: Repo
     assert refused(opened, claim, patch(scene.loose_commit(folder))) == ["effect_scope_denied"]
     claim.work["resource_scope"]["resources"].append({"repository": scene.REPOSITORY})
     assert verify(deliver(opened, claim, output("a"))).verified
+
+
+def test_the_gate_judges_the_full_target(folder: Path, repository: Repository) -> None:
+    """Subject, profile and every field of the scope count at the gate as they do when asked."""
+    claim = member(1, BOTH)
+    branch = f"refs/heads/callboard/{claim.work_id[:12]}-1"
+    issue = Resource(
+        kind="issue", host="github.com", repository=scene.REPOSITORY, repository_id="1",
+        resource_id="2", number="3",
+    )  # fmt: skip
+    opened = replace(context(repository, claim), subject=issue)
+    commit = scene.loose_commit(folder)
+    for selector in (
+        {"number": "3"}, {"ref": branch + "0"}, {"ref": branch, "run_id": scene.RUN_ID},
+        {"ref": branch, "host": "git.example"},
+    ):  # fmt: skip
+        scope = {"version": 1, "resources": [{"repository": scene.REPOSITORY, **selector}]}
+        claim.work["resource_scope"] = scope
+        assert refused(opened, claim, patch(commit)) == ["effect_scope_denied"]
+    claim.work["resource_scope"] = {
+        "version": 1,
+        "resources": [{"repository": scene.REPOSITORY, "host": "github.com", "ref": branch}],
+    }
+    foreign = replace(opened, subject=structs.replace(issue, repository="o/other"))
+    assert refused(foreign, claim, patch(commit)) == ["effect_scope_denied"]
+    narrow = replace(opened, effect_scope="o/other")
+    assert refused(narrow, claim, patch(commit)) == ["effect_scope_denied"]
+    assert refused(opened, claim, output("a")) == ["effect_scope_denied"]
+    assert verify(deliver(opened, claim, patch(commit))).verified
 
 
 def point_prepared(folder: Path, claim: AssignedClaim, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from callboard.board.outputs.claims import ClaimOutputs, Intake, PatchCommit
+from callboard.board.outputs.claims import ClaimOutputs, Intake, PatchCommit, PatchOutput
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.errors import CallboardError
@@ -245,7 +245,7 @@ def test_each_patch_is_made_of_its_own_paths_and_only_if_needed(tmp_path: Path) 
     assert made == [("a.txt", "one"), ("two",)]
     for claim in found.claims[:2]:
         (output,) = claim.outputs
-        assert output.type == "patch"
+        assert isinstance(output, PatchOutput)
         assert output.commit == COMMIT
     assert found.claims[2].outputs == ()
 

@@ -138,6 +138,7 @@ def test_a_run_from_its_folder_to_its_result(board: Board, tmp_path: Path) -> No
     folder = tmp_path / "staging"
     terms = Terms.of({"artifact": (0, 128)}, object_format=board.repository.object_format)
     prepare_folder(folder, terms)
+    assert {board.context(one).run_id for one in ("h1", "h2")} == {RUN_ID}
     side = Stager(folder, board.assignment)
     report = tmp_path / "report.md"
     report.write_text("found nothing")

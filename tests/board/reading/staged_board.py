@@ -73,14 +73,20 @@ class StagedBoard:
         self._requests += 1
         return f"r{self._requests}"
 
-    def submit(self, *nodes: dict[str, Any], graph: str = "g", **defaults: Any) -> Accepted:
+    def submit(
+        self,
+        *nodes: dict[str, Any],
+        graph: str = "g",
+        principal: str = PRINCIPAL,
+        **defaults: Any,
+    ) -> Accepted:
         """Post nodes; a payload is made up where none is given."""
         full = [{"payload": {"task": node["key"]}, **node} for node in nodes]
         plan = parse_plan({"graph": graph, "nodes": full, "defaults": defaults})
         return self.publish(
             Submit(
                 self._request(),
-                self.actor("producer"),
+                ops.Actor(role="producer", principal=principal, repository=REPOSITORY),
                 plan,
                 lambda: self._policy,
                 lambda _policy, _works: None,
@@ -184,8 +190,8 @@ class StagedBoard:
             lifecycle.fail_delivery(work_id, "output_missing", proof, self.actor("reconciler"))
         )
 
-    def cancel(self, key: str, reason: str = "not_needed") -> None:
-        works = [self.work_id(key)]
+    def cancel(self, key: str, reason: str = "not_needed", graph: str = "g") -> None:
+        works = [self.work_id(key, graph)]
         self.publish(
             administration.cancel_work(self._request(), works, reason, self.actor("producer"))
         )

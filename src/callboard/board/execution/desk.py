@@ -23,7 +23,7 @@ from callboard.board.projection.transitions.entitlement import check_inherits
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol.operations import Actor, Work
 from callboard.board.protocol.policy import CEILINGS, PolicyDocument
-from callboard.board.publishing.intents import DispatchNext, Intent, RouteOf, Submit
+from callboard.board.publishing.intents import DispatchNext, Intent, Nothing, RouteOf, Submit
 from callboard.board.publishing.plan import Plan
 from callboard.board.publishing.publisher import Accepted
 from callboard.board.publishing.submission import rehearse
@@ -89,15 +89,13 @@ class ControlDesk:
 
     def _ask(self, kind: Literal["submit", "dispatch_next"], intent: Intent) -> ControlReceipt:
         answer = self._site.publisher.publish(intent)
-        if isinstance(answer, Accepted):
-            return ControlReceipt(
-                kind=kind,
-                request_id=intent.request_id,
-                outcome="accepted",
-                commit_id=answer.request.id,
-            )
         return ControlReceipt(
-            kind=kind, request_id=intent.request_id, outcome="nothing", reason=answer.reason
+            version=1,
+            kind=kind,
+            request_id=intent.request_id,
+            outcome="accepted" if isinstance(answer, Accepted) else "nothing",
+            commit_id=answer.request.id if isinstance(answer, Accepted) else UNSET,
+            reason=answer.reason if isinstance(answer, Nothing) else UNSET,
         )
 
     def _plan(self, request_id: str, plan: Plan, actor: Actor) -> Submit:

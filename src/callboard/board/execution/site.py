@@ -95,6 +95,11 @@ class Site:
         return {"branch": self.branch, "remote": self.remote.name, "fetched_at_ms": seen_ms}
 
     @property
+    def known_principal(self) -> str | None:
+        """Who acts, or None for a user without an identity, who may only look."""
+        return self._principal
+
+    @property
     def principal(self) -> str:
         """Who acts, or `identity_missing`; reading needs none."""
         if self._principal is None:

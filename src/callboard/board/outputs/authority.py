@@ -72,7 +72,7 @@ class EffectContext:
 
     `phase`: `open`, its outputs may be prepared; `completed`, its Completion is durable and its
     delivery pending, so its effects may happen; `closed`, neither. `repository_name` is the
-    board's `owner/name`, `effect_scope` the profile's.
+    board's `owner/name`, `effect_scope` the profile's, `run_id` that of the bound run.
     """
 
     place: Place
@@ -81,6 +81,7 @@ class EffectContext:
     subject: Resource | None
     repository_name: str
     effect_scope: str
+    run_id: str
     result_bytes: int
     phase: Phase
     pool: str
@@ -151,6 +152,7 @@ def context_of(
         subject=work.work.subject if isinstance(work.work.subject, Resource) else None,
         repository_name=projection.repository or "",
         effect_scope=dispatch.profile.effect_scope,
+        run_id=dispatch.run.run_id,
         result_bytes=projection.policy.limits.result_bytes,
         phase=_phase(claim, work),
         pool=dispatch.assignment.pool,

@@ -23,7 +23,7 @@ class ControlReceipt(Record, frozen=True, kw_only=True):
     """`accepted`: the request stands in `commit_id`. `nothing`: there was nothing to write, and
     `reason` says why."""
 
-    version: Literal[1] = 1
+    version: Literal[1]
     kind: Literal["submit", "dispatch_next"]
     request_id: Identity
     outcome: Literal["accepted", "nothing"]

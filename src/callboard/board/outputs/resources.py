@@ -1,34 +1,36 @@
-"""Whether an effect's target lies within what the Work and its worker may touch.
+"""Whether what an effect would touch lies within what the Work and its worker may touch.
 
-Source: wire-v3 §9 (resource_scope). Pure judgement; a scope is only ever narrower than the
-profile's, and what it does not name is denied.
+Source: wire-v3 §9 (resource_scope). Pure judgement, the same for the gate and for whoever asks. A
+scope only ever narrows the profile's; what nobody named, or named in a doubtful way, is denied.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard.board.protocol.operations import Payload, Resource
 from callboard.board.protocol.policy import Record
-from callboard.board.protocol.scalars import Decimal, Identity, RepositoryName
-from callboard.board.protocol.validate import parse
+from callboard.board.protocol.scalars import Decimal, Identity, Location, RepositoryName
+from callboard.board.protocol.validate import Fault, faults_of, parse, refuse, show
 from callboard.errors import CallboardError
 
 SCOPE_FIELD = "resource_scope"
 MAX_SELECTORS = 128
+DEFAULT_HOST = "github.com"
+"""The host of a board that names none."""
+
+_ITEM = ("kind", "number", "resource_id", "comment_id")
+"""The fields by which a target is an issue, a pull request, or a part of one."""
+_PLACE = ("run_id", "ref", "path")
+"""The fields by which a target is a place in a repository that belongs to no single item."""
 
 
-class Target(Record, frozen=True, kw_only=True):
-    """What an effect here touches: a ref of a repository."""
-
-    repository: RepositoryName
-    ref: str
-
-
-class Selector(Record, frozen=True, kw_only=True):
-    """One permitted resource; every field that is given must match exactly."""
+class Coordinates(Record, frozen=True, kw_only=True):
+    """A repository, or something in it that the fields after it name."""
 
     repository: RepositoryName
     kind: Literal["issue", "pull_request"] | UnsetType = UNSET
@@ -38,16 +40,26 @@ class Selector(Record, frozen=True, kw_only=True):
     number: Decimal | UnsetType = UNSET
     comment_id: Decimal | UnsetType = UNSET
     run_id: Decimal | UnsetType = UNSET
-    ref: Identity | UnsetType = UNSET
-    path: Identity | UnsetType = UNSET
+    ref: Location | UnsetType = UNSET
+    path: Location | UnsetType = UNSET
+
+    def document(self) -> dict[str, Any]:
+        """The fields that are given, as plain JSON and unjudged."""
+        fields = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return {name: value for name, value in fields if value is not UNSET}
+
+
+class Target(Coordinates, frozen=True, kw_only=True):
+    """What one effect touches. One without a `host` is of the board's, and matches nothing that
+    names a host: what is not said is not taken for said."""
+
+
+class Selector(Coordinates, frozen=True, kw_only=True):
+    """What a Work may touch: all targets that have each given field, with the very same value."""
 
     def matches(self, target: Target) -> bool:
         """Whether every given field is the target's; a field it does not have never is."""
-        for name in self.__struct_fields__:
-            wanted = getattr(self, name)
-            if wanted is not UNSET and wanted != getattr(target, name, UNSET):
-                return False
-        return True
+        return all(value == getattr(target, name, UNSET) for name, value in self.document().items())
 
 
 class ResourceScope(Record, frozen=True, kw_only=True):
@@ -57,23 +69,68 @@ class ResourceScope(Record, frozen=True, kw_only=True):
     resources: Annotated[list[Selector], Meta(max_length=MAX_SELECTORS)]
 
 
-def check_target(
-    target: Target, *, effect_scope: str, payload: Payload, subject: Resource | None
-) -> None:
-    """Refuse with `effect_scope_denied` a target that may not be touched.
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Within which one run may have effects for one Work.
 
-    `effect_scope` is the profile's repository, `subject` the Work's, of which a ref shares the
-    repository only. Raises `scope_invalid` for a malformed resource scope.
+    `effect_scope` is the repository of the worker's profile, `run_id` that of the bound run,
+    `subject` and `payload` are the Work's, `host` is the board's.
     """
-    if target.repository != effect_scope:
-        raise _denied(target, f"the worker's profile may write to {effect_scope!r} only")
-    if subject is not None and subject.repository != target.repository:
-        raise _denied(target, f"the Work is about {subject.repository}")
-    if SCOPE_FIELD not in payload:
-        return
-    scope = parse_scope(payload[SCOPE_FIELD])
-    if not any(selector.matches(target) for selector in scope.resources):
-        raise _denied(target, f"none of the Work's {len(scope.resources)} resources names it")
+
+    effect_scope: str
+    run_id: str
+    payload: Payload
+    subject: Resource | None
+    host: str = DEFAULT_HOST
+
+
+def check_target(value: object, reach: Reach) -> None:
+    """Refuse a target, a plain JSON value, that may not be touched.
+
+    What is malformed is said first, whatever else stands against the target: `target_invalid` of
+    the target itself, another host included, then `scope_invalid` of the payload's scope; after
+    them `effect_scope_denied`.
+    """
+    target = parse_target(value, reach.host)
+    scope = parse_scope(reach.payload[SCOPE_FIELD]) if SCOPE_FIELD in reach.payload else None
+    if target.repository != reach.effect_scope:
+        raise _denied(
+            target,
+            f"the worker's profile may write to {show(reach.effect_scope)} only",
+            "deliver there; a resource_scope narrows the profile and never widens it",
+        )
+    if target.run_id is not UNSET and target.run_id != reach.run_id:
+        raise _denied(
+            target, f"the worker's own run is {show(reach.run_id)}", "name that run, or none"
+        )
+    if reach.subject is not None:
+        _check_subject(target, reach.subject)
+    if scope is not None and not any(one.matches(target) for one in scope.resources):
+        count = len(scope.resources)
+        raise _denied(
+            target,
+            f"none of the {count} resources in the Work's scope is it"
+            if count
+            else "the Work's scope is empty, which denies everything",
+            "widen the Work's resource_scope, or deliver elsewhere",
+        )
+
+
+def parse_target(value: object, host: str = DEFAULT_HOST) -> Target:
+    """A target, on `host` if it names any, or `target_invalid` with its faults."""
+    faults = faults_of(Target, value)
+    if not faults:
+        assert isinstance(value, dict)
+        faults = [
+            Fault(f"/{name}", f"{show(text)} holds '..'")
+            for name, text in value.items()
+            if ".." in text
+        ]
+        if value.get("host", host) != host:
+            faults.append(Fault("/host", f"{show(value['host'])} is not the board's, {show(host)}"))
+    if faults:
+        raise refuse("target_invalid", "target", faults, "name the target by its own plain fields")
+    return msgspec.convert(value, Target)
 
 
 def parse_scope(value: object) -> ResourceScope:
@@ -86,10 +143,24 @@ def parse_scope(value: object) -> ResourceScope:
     return scope
 
 
-def _denied(target: Target, found: str) -> CallboardError:
+def _check_subject(target: Target, subject: Resource) -> None:
+    """A ref, a path or a run is nobody's but the repository's; all else is the subject itself."""
+    given = target.document()
+    only_place = any(name in given for name in _PLACE) and not any(name in given for name in _ITEM)
+    fields = ("repository",) if only_place else subject.__struct_fields__
+    for name in fields:
+        wanted = getattr(subject, name)
+        if given.get(name) != wanted:
+            raise _denied(
+                target,
+                f"the Work is about {name} {show(wanted)}",
+                "deliver to the Work's subject, named in full",
+            )
+
+
+def _denied(target: Target, found: str, hint: str) -> CallboardError:
+    given = target.document()
+    named = ", ".join(f"{name} {show(value)}" for name, value in given.items())
     return CallboardError(
-        "effect_scope_denied",
-        f"{target.ref!r} in {target.repository} may not be written: {found}",
-        "widen the Work's resource_scope, or deliver elsewhere",
-        {"repository": target.repository, "ref": target.ref},
+        "effect_scope_denied", f"{named} may not be touched: {found}", hint, {"target": given}
     )

@@ -45,6 +45,16 @@ Selector = str | Given | None
 """The handle of a Claim; None where none was given."""
 
 
+class AgentReceipt(NamedTuple):
+    """The answer to a staged wish that is no Claim's."""
+
+    intent_id: str
+
+    def document(self) -> dict[str, object]:
+        """The JSON form."""
+        return {"intent_id": self.intent_id, "status": "staged"}
+
+
 class Receipt(NamedTuple):
     """The answer to a staged wish; `handle` is the Claim it will be taken for."""
 
@@ -121,12 +131,15 @@ class Stager:
         A symbolic link, folder, pipe or device is `file_not_regular`. What the file becomes
         later does not matter.
         """
-        with StagingFolder(self._folder) as staged:
-            terms = _terms(staged)
         data = read_regular(
-            str(path), terms.artifact_bytes, what="the artifact", code="artifact_limit"
+            str(path), self.artifact_bytes(), what="the artifact", code="artifact_limit"
         )
         return self.content(data, path.name if name is None else name, selector)
+
+    def artifact_bytes(self) -> int:
+        """How many bytes one artifact may have."""
+        with StagingFolder(self._folder) as staged:
+            return _terms(staged).artifact_bytes
 
     def content(self, data: bytes, name: str, selector: Selector = None) -> Receipt:
         """Stage bytes at hand as the artifact `name`."""
@@ -198,7 +211,7 @@ class Stager:
 
     def resolve(self, selector: Selector = None) -> AssignedClaim:
         """The member that a selector means."""
-        return scope.resolve(self._assignment, _selected(selector))
+        return scope.resolve(self._assignment, selected(selector))
 
     def _judge(self) -> Judge:
         with StagingFolder(self._folder) as staged:
@@ -224,7 +237,7 @@ class Stager:
         value = {
             "kind": kind,
             "intent_id": new_intent_id(),
-            **_selected(selector),
+            **selected(selector),
             **body,
         }
         with StagingFolder(self._folder) as staged:
@@ -306,7 +319,8 @@ def _own_bytes(
     return data if body.get("sha256") == message.sha256 else None
 
 
-def _selected(selector: Selector) -> dict[str, canonical.Json]:
+def selected(selector: Selector) -> dict[str, canonical.Json]:
+    """A selector as a message has it: left out where none was given."""
     if selector is None:
         return {}
     return {scope.SELECTOR: selector.value if isinstance(selector, Given) else selector}

@@ -14,6 +14,7 @@ from callboard.canonical import MAX_SAFE_INTEGER
 
 MAX_IDENTITY_BYTES = 256
 MAX_FAIRNESS_KEY_BYTES = 128
+MAX_LOCATION_BYTES = 4096
 MAX_DURATION_MS = 3_600_000
 
 
@@ -30,6 +31,9 @@ def _text(minimum: int, maximum: int, pattern: str | None = None) -> Meta:
 
 Identity = Annotated[str, _text(1, MAX_IDENTITY_BYTES)]
 FairnessKey = Annotated[str, _text(0, MAX_FAIRNESS_KEY_BYTES)]
+Location = Annotated[str, _text(1, MAX_LOCATION_BYTES)]
+"""A ref or a path. The wire has no bound of its own for them; an artifact's ref may be longer than
+an Identity."""
 ReasonCode = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}\Z")]
 Decimal = Annotated[str, Meta(pattern=r"\A[1-9][0-9]{0,255}\Z")]
 Revision = Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")]

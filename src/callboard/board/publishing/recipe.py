@@ -47,7 +47,7 @@ class Recipe:
 
     `command` and `setup` are argument lists; `env` names variables of the dispatcher that pass to
     the worker. `max_dispatches` is what all requests of one run for further launches may ask for
-    together.
+    together. `mcp`: its run finds the board's tools ready to be started.
     """
 
     command: tuple[str, ...]
@@ -59,6 +59,7 @@ class Recipe:
     share_keys: bool = False
     outputs: tuple[OutputRule, ...] = ()
     max_dispatches: int = 1
+    mcp: bool = False
     inputs: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
@@ -196,6 +197,7 @@ class _Reader(Fields):
             share_keys=self.flag("share_keys"),
             outputs=self._outputs(),
             max_dispatches=self.integer("max_dispatches", 1, 0, _MAX_BUDGET),
+            mcp=self.flag("mcp"),
             inputs=self.names("inputs", _label_fault),
             tools=self.names("tools", _label_fault),
         )

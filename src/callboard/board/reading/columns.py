@@ -7,6 +7,7 @@ evidence and what to type next. How far each has come is told by `stages`.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -51,12 +52,15 @@ class Placed:
 
 
 class Columns:
-    """Places Work of a view; shared look-ups are made once, when first needed."""
+    """Places Work of a view; shared look-ups are made once, when first needed.
 
-    def __init__(self, view: View) -> None:
+    `shown` is the Work whose submitted words may be told, all where it is not given (see `Names`).
+    """
+
+    def __init__(self, view: View, shown: Container[str] | None = None) -> None:
         self.view = view
         self._projection: Projection = view.projection
-        self.names = Names(view.projection)
+        self.names = Names(view.projection, shown)
         self.explainer = Explainer(view.projection, view.at_ms)
 
     def all(self) -> dict[Column, list[Placed]]:
@@ -116,7 +120,8 @@ class Columns:
         evidence = self.facts(obstacle)
         if obstacle.path:
             cause = self._projection.works[obstacle.path[-1]]
-            evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
+            if self.names.is_shown(cause.work.work_id):
+                evidence["cause_reason"] = cause.cancellation_reason or cause.failure_reason
             if (stand_in := self.lineage.latest(cause.work.work_id)) is not None:
                 evidence["cause_replaced_by"] = self.names.label(stand_in.work.work_id)
         step = advice.for_obstacle(self._projection, self.names, self.lineage, state, obstacle)
@@ -181,7 +186,7 @@ class Columns:
         return Placed(state, "stuck", reason, since, evidence, step)
 
     def _last_run(self, state: WorkState) -> Document:
-        claims = self._attempts.get(state.work.work_id)
+        claims = self.attempts.get(state.work.work_id)
         if not claims:
             return {}
         claim = claims[-1]
@@ -194,7 +199,8 @@ class Columns:
         return Lineage(self._projection)
 
     @cached_property
-    def _attempts(self) -> dict[str, list[ClaimState]]:
+    def attempts(self) -> dict[str, list[ClaimState]]:
+        """Every Work that was ever granted, with its Claims in order of grant."""
         return attempts_by_work(self._projection)
 
     @cached_property

@@ -58,7 +58,7 @@ def detail(view: View, state: WorkState) -> Document:
     return {
         **view.stamp(),
         **placed_document(columns, columns.place(state)),
-        "obstacles": _obstacles(columns, work_id),
+        "obstacles": obstacles(columns, work_id),
         "typed": columns.names.typed(work_id),
         "work": work_document(state),
         "barrier": state.barrier,
@@ -83,7 +83,7 @@ def why(view: View, state: WorkState) -> Document:
         "typed": columns.names.typed(state.work.work_id),
         "state": state.state,
         "barrier": state.barrier,
-        "obstacles": _obstacles(columns, state.work.work_id),
+        "obstacles": obstacles(columns, state.work.work_id),
         **lineage(columns, state),
     }
     if found["column"] == "ready":
@@ -160,7 +160,8 @@ def _edge(columns: Columns, projection: Projection, work_id: str) -> Document:
     }
 
 
-def _obstacles(columns: Columns, work_id: str) -> list[Document]:
+def obstacles(columns: Columns, work_id: str) -> list[Document]:
+    """Everything in a Work's way, each as facts."""
     return [
         {"reason": one.reason, **columns.facts(one)}
         for one in columns.explainer.standing(work_id).obstacles

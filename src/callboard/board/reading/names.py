@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cached_property
 
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
@@ -26,10 +26,19 @@ _TYPED_PLAINLY = re.compile(r"[A-Za-z0-9_./@%+=,:][A-Za-z0-9_./@%+=,:-]*")
 
 
 class Names:
-    """The names of one projection's Work."""
+    """The names of one projection's Work.
 
-    def __init__(self, projection: Projection) -> None:
+    Where `shown` is given, Work that is not in it goes by the start of its id everywhere: its
+    node key and its graph are told to nobody.
+    """
+
+    def __init__(self, projection: Projection, shown: Container[str] | None = None) -> None:
         self._projection = projection
+        self._shown = shown
+
+    def is_shown(self, work_id: str) -> bool:
+        """Whether what was submitted of this Work may be told."""
+        return self._shown is None or work_id in self._shown
 
     @cached_property
     def _uses(self) -> Counter[str]:
@@ -37,6 +46,8 @@ class Names:
 
     def label(self, work_id: str) -> str:
         """What people read: the node key, or the graph with it where several nodes share it."""
+        if not self.is_shown(work_id):
+            return work_id[:_SHORT]
         work = self._projection.works[work_id].work
         if self._uses[work.node_key] == 1:
             return work.node_key
@@ -51,7 +62,12 @@ class Names:
 
     def path(self, work_ids: Iterable[str]) -> list[str]:
         """Node keys along a path."""
-        return [self._projection.works[work_id].work.node_key for work_id in work_ids]
+        return [self._step(work_id) for work_id in work_ids]
+
+    def _step(self, work_id: str) -> str:
+        if not self.is_shown(work_id):
+            return work_id[:_SHORT]
+        return self._projection.works[work_id].work.node_key
 
 
 def find_work(projection: Projection, text: str) -> WorkState:

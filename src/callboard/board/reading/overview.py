@@ -10,6 +10,7 @@ from callboard.board.reading.columns import COLUMNS, Columns
 from callboard.board.reading.detail import placed_document
 from callboard.board.reading.in_flight import InFlight
 from callboard.board.reading.pauses import pauses
+from callboard.board.reading.planning import line
 from callboard.board.reading.shares import shares
 from callboard.board.reading.view import Document, View
 from callboard.board.scheduling.competition import Competition, Stop
@@ -96,11 +97,7 @@ def _next(columns: Columns, view: View, pool: str) -> Document:
         found["reason"] = present.reason
         if present.limit is not None:
             found["limit"] = present.limit
-    competition = Competition(view.projection, pool, view.at_ms, preview=True)
-    for _turn in range(NEXT):
-        winner = competition.next()
-        if isinstance(winner, Stop):
-            break
+    for winner in line(view, pool, NEXT):
         work = winner.state.work
         found["works"].append(
             {
@@ -111,5 +108,4 @@ def _next(columns: Columns, view: View, pool: str) -> Document:
                 "basis": list(winner.basis),
             }
         )
-        competition.serve(winner)
     return found

@@ -5,11 +5,13 @@ Source: specification 1, §§7.3, 7.5; wire-v3 §6. A preview: it grants nothing
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from callboard.board.protocol import identities
 from callboard.board.reading.view import Document, View, known
-from callboard.board.scheduling.competition import Competition, Stop
+from callboard.board.scheduling.competition import Competition, Stop, Winner
 from callboard.board.scheduling.packing import BatchRequest, plan_batch
 
 
@@ -40,6 +42,20 @@ def next_document(view: View, pool: str) -> Document:
         "class_pass": None if winner.class_pass is None else str(winner.class_pass),
         "key_pass": str(winner.key_pass),
     }
+
+
+def line(view: View, pool: str, most: int) -> Iterator[Winner]:
+    """At most `most` winners in the order in which the planner would let them go.
+
+    Whom a pause or a full pool holds back stands in line all the same.
+    """
+    competition = Competition(view.projection, pool, view.at_ms, preview=True)
+    for _turn in range(most):
+        winner = competition.next()
+        if isinstance(winner, Stop):
+            return
+        yield winner
+        competition.serve(winner)
 
 
 def batch_document(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 APPLICATION = "callboard"
 
-BOARD_VERBS = tuple(verb for verb in VERBS if verb != "worker")
+BOARD_VERBS = tuple(verb for verb in VERBS if verb not in ("worker", "outputs"))
 """The verbs that act on the chosen board."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -105,12 +105,23 @@ def _option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 def board_options(command: Command) -> Command:
     """`--json`, `--repo`, `--branch`, `--remote`, `--offline`."""
+    return _with_options(command, hidden=False)
+
+
+def boardless_options(command: Command) -> Command:
+    """`--json`; those that choose a board are taken too, change nothing, and are not shown."""
+    return _with_options(command, hidden=True)
+
+
+def _with_options(command: Command, *, hidden: bool) -> Command:
     offline = "Show what was last fetched of a board on a remote; write nothing."
-    command = _option("--offline", is_flag=True, help=offline)(command)
+    command = _option("--offline", is_flag=True, hidden=hidden, help=offline)(command)
     remote = "The remote that the board lives on, by its name."
-    command = _option("--remote", metavar="NAME", help=remote)(command)
-    command = _option("--branch", metavar="NAME", help="The board's branch.")(command)
-    command = _option("--repo", metavar="PATH", help="The repository (default: here).")(command)
+    command = _option("--remote", metavar="NAME", hidden=hidden, help=remote)(command)
+    branch = "The board's branch."
+    command = _option("--branch", metavar="NAME", hidden=hidden, help=branch)(command)
+    repository = "The repository (default: here)."
+    command = _option("--repo", metavar="PATH", hidden=hidden, help=repository)(command)
     return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
 
 

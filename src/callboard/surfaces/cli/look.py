@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from callboard.board.outputs.notes import notes_of
 from callboard.board.protocol.contract import NO_WRITES
 from callboard.board.protocol.identities import root_graph_id
 from callboard.board.publishing.plan import CONTRACT_FIELD
@@ -62,10 +63,20 @@ def show(context: click.Context, node: str) -> None:
     add_to_work(board.host, view.projection, document)
     for claim in document["claims"]:
         add_to_attempt(board.host, view.projection, claim)
+    if (result := document["work"].get("result")) is not None:
+        document["notes"] = notes_of(board.site.repository, result)
     if document.get("next") == f"callboard show {document['typed']}":
         # Here one is already: what its last run left says more.
         _lead_to_logs(document)
     emit(context, document, lambda: _show_text(document))
+
+
+def _note_text(note: dict[str, Any]) -> Iterator[Block]:
+    if note["text"] is None:
+        yield faint(f"note      {note['ref']} is not in this clone")
+        return
+    for at, line in enumerate(note["text"].rstrip("\n").split("\n")):
+        yield f"{'' if at else 'note':<10}{line}"
 
 
 def _lead_to_logs(document: dict[str, Any]) -> None:
@@ -95,6 +106,8 @@ def _show_text(document: dict[str, Any]) -> Iterator[Block]:
         yield f"contract  {document_text(contract)}"
     if "result" in work:
         yield f"result    {document_text(work['result'])}"
+    for note in document.get("notes", ()):
+        yield from _note_text(note)
     yield from _lineage(document)
     yield from _edges("after", document["predecessors"])
     yield from _edges("before", document["successors"])

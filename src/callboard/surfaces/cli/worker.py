@@ -191,7 +191,7 @@ def exec_(ctx: click.Context, claim: str | None, command: tuple[str, ...]) -> No
         document: dict[str, object] = {} if receipt is None else receipt.document()
         document |= {"claim_handle": member.handle, "outcome": outcome, "exit_status": status}
         emit(ctx, document, "")
-    _end_like(ctx, status)
+    end_like(ctx, status)
 
 
 def _stage_end(
@@ -212,7 +212,7 @@ def _stage_end(
         return None, outcome
 
 
-def _end_like(ctx: click.Context, status: int) -> NoReturn:
+def end_like(ctx: click.Context, status: int) -> NoReturn:
     """End as the command did, by the same signal where it was one."""
     if status < 0:
         sys.stdout.flush()

@@ -7,10 +7,11 @@ anywhere else for an effect, and a new type cannot opt out.
 from __future__ import annotations
 
 from callboard.board.outputs.authority import EffectContext
+from callboard.board.outputs.bounds import NOOP
 from callboard.board.outputs.claims import Output
 from callboard.board.outputs.descriptor import Entry, entry_kind
 from callboard.board.outputs.handlers.registry import handler_of
-from callboard.board.outputs.resources import check_target
+from callboard.board.outputs.resources import Reach, check_target
 from callboard.board.protocol.contract import contract_of
 from callboard.errors import CallboardError
 
@@ -53,11 +54,19 @@ def _check_declared(context: EffectContext, output_type: str) -> None:
 
 def _check_scope(context: EffectContext, entry: Entry) -> None:
     target = handler_of(entry_type(entry)).scope(context, entry)
-    if target is None:
+    if target is None and entry_type(entry) == NOOP:
         return
-    check_target(
-        target,
+    if target is None:
+        raise CallboardError(
+            "effect_scope_denied",
+            f"what a {entry_type(entry)} touches is not said",
+            "its handler has to name a target; only a no-op touches nothing",
+            {"type": entry_type(entry)},
+        )
+    reach = Reach(
         effect_scope=context.effect_scope,
+        run_id=context.run_id,
         payload=context.payload,
         subject=context.subject,
     )
+    check_target(target.document(), reach)

@@ -59,6 +59,11 @@ class RunFolder:
         return self.root / "bin"
 
     @property
+    def command(self) -> Path:
+        """This very `callboard`, as the run finds it."""
+        return self.bin / "callboard"
+
+    @property
     def scratch(self) -> Path:
         """Temporary files of the trusted side."""
         return self.root / "trusted"
@@ -129,6 +134,6 @@ class RunFolder:
     def put_command(self) -> None:
         """Give the run this very `callboard`, whatever else is on the search path."""
         script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m callboard "$@"\n'
-        path = self.bin / "callboard"
+        path = self.command
         files.publish(path, script.encode("utf-8", "surrogateescape"))
         os.chmod(path, 0o755)

@@ -30,6 +30,7 @@ from callboard.board.execution.hosts.local.ending import FAILURE, SUCCESS, Endin
 from callboard.board.execution.hosts.local.environment import run_environment
 from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
+from callboard.board.execution.hosts.local.run_agent import agent_variables, put_agent_files
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.principal import read_principal
@@ -223,6 +224,7 @@ class Supervisor:
             folder.put_command()
             prepare_folder(folder.staging, self._terms(state, recipe))
             files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
+            put_agent_files(folder, self._site, state.assignment, with_tools=recipe.mcp)
         self._carriage.bring_inputs(state.assignment)
         workspace.create(
             self._git, self._site.repository.common_dir, state.profile.ref, folder.work
@@ -240,6 +242,7 @@ class Supervisor:
             {
                 "CALLBOARD_ASSIGNMENT": str(folder.assignment),
                 "CALLBOARD_STAGING": str(folder.staging),
+                **agent_variables(folder, with_tools=recipe.mcp),
                 **telemetry.outgoing(outer),
             },
             home=folder.home,

@@ -1,0 +1,88 @@
+"""What is staged so far, as it would be judged now; a preview, and no authority of any kind.
+
+Source: specification 1, §7.12 (activation_snapshot and staged_preview are told apart).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal
+
+from callboard.board.outputs.folder import StagingFolder
+from callboard.board.outputs.judgement import Judge, not_loaded
+from callboard.board.outputs.messages import Terms, read_terms
+from callboard.board.protocol.commit import Assignment
+from callboard.errors import CallboardError
+from callboard.surfaces.mcp.answers import Document
+from callboard.surfaces.mcp.session import Session
+
+PROVENANCE: Literal["staged_preview"] = "staged_preview"
+_NOTE = "wishes only: nothing of this is durable, granted, bound or authorized yet"
+_MAX_LISTED = 16
+
+
+def preview(session: Session) -> Document:
+    """`{provenance, note, count, refused, claims, intents}`, with the latest intents at the end."""
+    if session.staging is None or session.assignment is None:
+        return {"provenance": PROVENANCE, "note": _NOTE, "count": 0, "intents": []}
+    with StagingFolder(session.staging) as folder:
+        intents, refused, judge = _judged(folder, session.assignment)
+    listed = intents[-_MAX_LISTED:]
+    return {
+        "provenance": PROVENANCE,
+        "note": _NOTE,
+        "count": len(intents),
+        "refused": refused,
+        "claims": _claims(judge, intents),
+        "intents": listed,
+        "earlier_intents": len(intents) - len(listed),
+    }
+
+
+def _judged(folder: StagingFolder, assignment: Assignment) -> tuple[list[Document], int, Judge]:
+    data = folder.terms()
+    judge = Judge(assignment, Terms() if data is None else read_terms(data), not_loaded)
+    intents: list[Document] = []
+    refused = 0
+    for staged in folder.messages():
+        if staged.error is not None:
+            refused += 1
+            continue
+        try:
+            accepted = judge.accept(staged.value)
+        except CallboardError:
+            refused += 1
+            continue
+        if not accepted.repeated:
+            intents.append(_intent(staged.value, accepted.handle))
+    return intents, refused, judge
+
+
+def _intent(value: Any, handle: str) -> Document:
+    """A message that stands; it has passed the judge, so its fields are those of its kind."""
+    found: Document = {
+        "intent_id": value["intent_id"],
+        "status": "staged",
+        "kind": value["kind"],
+        "claim_handle": handle,
+    }
+    for name in ("outcome", "name", "size_bytes", "type", "max_claims", "max_dispatches"):
+        if name in value:
+            found[name] = value[name]
+    return found
+
+
+def _claims(judge: Judge, intents: list[Document]) -> list[Document]:
+    """Each Claim of the assignment: how it is finished so far, and how much of what it has."""
+    kinds: dict[str, Counter[str]] = {}
+    for intent in intents:
+        if intent["kind"] != "finish":
+            kinds.setdefault(intent["claim_handle"], Counter())[intent["kind"]] += 1
+    return [
+        {
+            "claim_handle": handle,
+            "outcome": tally.outcome,
+            "staged": dict(sorted(kinds.get(handle, {}).items())),
+        }
+        for handle, tally in judge.tallies.items()
+    ]
