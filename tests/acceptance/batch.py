@@ -20,7 +20,15 @@ from tests.system.draining import Command
 from tests.system.world import HERE, World, fault_text, make_world, recipe
 
 SPEAKER = [sys.executable, str(Path(__file__).resolve().parent / "speaker.py")]
-ALL_TYPES = ["artifact", "patch", "note", "noop", "submit", "dispatch_next"]
+ALL_TYPES = ["artifact", "patch", "note", "noop", "submit", "dispatch_next", "memory"]
+MEMORY = """
+[memory]
+path = "memory/facts.json"
+branch = "facts"
+[memory.schema]
+type = "object"
+properties = { facts = { type = "array", items = { type = "string" } } }
+"""
 CONFIG = (
     "[work_queue]\nretry = {max_attempts = 3, backoff_seconds = 1}\n"
     "[work_queue.accounting_weights]\nk = 1\n"
@@ -40,8 +48,8 @@ FORGED = (
 
 def speaking_world(root: Path, *, max_claims: int = 1) -> World:
     """A board whose worker `default` takes so many tasks in a run, and `single` one."""
-    wide = recipe(SPEAKER, max_claims=max_claims, share_keys=True, outputs=ALL_TYPES)
-    single = recipe(SPEAKER, outputs=ALL_TYPES)
+    wide = recipe(SPEAKER, max_claims=max_claims, share_keys=True, outputs=ALL_TYPES) + MEMORY
+    single = recipe(SPEAKER, outputs=ALL_TYPES) + MEMORY
     return make_world(root, recipes={"default": wide, "single": single}, config=CONFIG)
 
 

@@ -46,6 +46,8 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Batch]:
         ["artifact", "one.txt"],
         ["patch", "one.txt"],
         ["note", "a word"],
+        ["write", "facts.json", '{"facts": ["one"]}'],
+        ["memory", "facts.json"],
         ["submit", "plan.json"],
         ["dispatch-next"],
         ["noop", "no more of it"],
@@ -71,8 +73,8 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Batch]:
 
 def test_selector_one_claim_none_given(single: Batch) -> None:
     """Every kind of wish is taken for the one task there is, and says so on both sides."""
-    first = [one for one in single.told if "words" in one][:7]
-    assert [(one["status"], one["code"]) for one in first] == [(0, None)] * 7, first
+    first = [one for one in single.told if "words" in one][:8]
+    assert [(one["status"], one["code"]) for one in first] == [(0, None)] * 8, first
     claim = single.report()["claims"][0]
     assert claim["claim_handle"] == "h1"
     assert claim["outcome"] == "completed"

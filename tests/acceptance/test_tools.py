@@ -128,10 +128,11 @@ def test_late_binding_through_agents(tmp_path: Path) -> None:
     world.submit(*({"key": key, "payload": payload} for key, payload in plans.items()))
     said, ready, go = (world.file(name) for name in ("said", "ready", "go"))
     try:
-        looks = shlex.quote(json.dumps([["work_queue_read", {}]] * 2))
-        script = "callboard agent dispatch-next\n"
+        look: list[Any] = ["work_queue_read", {}]
+        calls = [look, ["work_queue_dispatch_next", {}], look]
+        given = shlex.quote(json.dumps(calls))
         process = agent(
-            world, "dispatcher", f"{script}{sys.executable} {CALLER} {looks} {ready} {go} > {said}"
+            world, "dispatcher", f"{sys.executable} {CALLER} {given} {ready} {go} > {said}"
         )
         world.wait_for(ready)
         assert len(world.history().projection.claims) == 0
@@ -140,7 +141,8 @@ def test_late_binding_through_agents(tmp_path: Path) -> None:
         go.touch()
         (answered,) = ended(process)["intents"]
         # It was shown the same moment before and after a was taken.
-        first, second = json.loads(said.read_text())["answers"]
+        first, staged, second = json.loads(said.read_text())["answers"]
+        assert staged["status"] == "staged"
         assert [one["node_key"] for one in first["nodes"]] == ["a", "b"]
         assert {name: first[name] for name in ("nodes", "tip")} == {
             name: second[name] for name in ("nodes", "tip")
