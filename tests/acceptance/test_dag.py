@@ -75,7 +75,7 @@ def test_dag_node_kinds(person: Person) -> None:
     assert (board.projection.counters.claims, board.projection.counters.unreleased) == (1, 1)
     install(person.folder, board.data)
     for key, words in (("a", ["issue example/library#7"]),
-                       ("b", ["issue example/library#7", "pull_request example/library#81"]),
+                       ("b", ["issue example/library#7", "pull request example/library#81"]),
                        ("c", ["a"])):  # fmt: skip
         told = person.done("explain", key).stdout
         for word in words:

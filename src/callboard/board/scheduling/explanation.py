@@ -93,7 +93,8 @@ class Explainer:
             reason = gate_reason(self.projection, state.work.pool, gate, self.at)
             if reason is not None:
                 resource = gate.resource
-                label = f"{resource.kind} {resource.repository}#{resource.number}"
+                kind = resource.kind.replace("_", " ")
+                label = f"{kind} {resource.repository}#{resource.number}"
                 found.append(Obstacle(reason, found=label))
         if state.retry_not_before > self.at:
             found.append(Obstacle("retry_delayed", until_ms=state.retry_not_before))
