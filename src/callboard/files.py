@@ -6,6 +6,7 @@ files; it also bounds reads before anything is parsed. It knows nothing of what 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import stat
@@ -37,6 +38,28 @@ def publish(path: Path, data: bytes, *, private: bool = False, replace: bool = T
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def publish_in(
+    folder: int, name: str, data: bytes, *, private: bool = False, replace: bool = True
+) -> None:
+    """As `publish`, in the open folder `folder`: whatever its path has become since, no other is
+    written to. `name` is one plain file name."""
+    temporary = f".{name[:48]}.{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    descriptor = os.open(temporary, flags, 0o600 if private else 0o644, dir_fd=folder)
+    try:
+        write_synced(descriptor, data)
+        if replace:
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    os.fsync(folder)
 
 
 def write_synced(descriptor: int, data: bytes) -> None:

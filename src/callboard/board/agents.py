@@ -150,7 +150,7 @@ def activate(board: Board, role: AgentRole, terms: AgentTerms) -> Activation:
             place.mkdir(mode=0o700)
         folder = RunFolder(root)
         folder.bin.mkdir(mode=0o700)
-        folder.put_command()
+        folder.put_command(activation.files.context)
         record = _Record(
             version=1, board=board.site.key, role=role, terms=terms if can_ask else UNSET
         )

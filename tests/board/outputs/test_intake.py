@@ -278,6 +278,30 @@ def test_a_member_that_had_ended_is_suppressed_whatever_it_staged(tmp_path: Path
     assert (second.outcome, len(second.outputs), made) == ("completed", 1, [("h2",)])
 
 
+def test_what_a_silent_claim_would_have_lacked_is_told_with_it(tmp_path: Path) -> None:
+    folder = staging(tmp_path)
+    terms = Terms.of({"artifact": (2, 128), "patch": (0, 1)})
+    put(folder, 1, artifact(folder, "one", claim_handle="h2"))
+    found = take(folder, assignment(NO_WRITES, outputs(artifact=(3, 4))), terms)
+    silent = "the run ended without a finish for this claim; "
+    recipe = "that the worker's recipe asks for are there"
+    assert [(one.reason, one.detail) for one in found.claims] == [
+        ("no_finish", f"{silent}0 of 2 artifact outputs {recipe}"),
+        (
+            "no_finish",
+            f"{silent}1 of 3 artifact outputs are there; 1 of 2 artifact outputs {recipe}",
+        ),
+    ]
+
+
+def test_the_same_words_in_another_order_are_the_same_message(tmp_path: Path) -> None:
+    folder = staging(tmp_path)
+    put(folder, 1, b'{"kind":"finish","intent_id":"f1","outcome":"completed"}')
+    put(folder, 2, b' {"outcome": "completed", "intent_id": "f1",\n"kind": "finish"}')
+    claim = sole(take(folder, assignment(NO_WRITES), TERMS))
+    assert (claim.outcome, codes(claim)) == ("completed", [])
+
+
 def test_patches_that_share_a_work_tree_are_told_apart(tmp_path: Path) -> None:
     folder = staging(tmp_path)
     wish = {"kind": "patch", "claim_handle": "h1"}

@@ -239,7 +239,37 @@ def test_a_full_folder_takes_no_more(tmp_path: Path) -> None:
     assert refusal(side.finish, "completed", "h1").code == "staging_limit"
 
 
-def test_an_unwritable_folder_is_a_typed_refusal(tmp_path: Path) -> None:
+def test_a_folder_that_is_swapped_for_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Between the look at the folder and the write, its path comes to lead elsewhere."""
+    folder, side = stager(tmp_path)
+    outside = tmp_path / "outside"
+    outside.mkdir(mode=0o755)
+
+    def swap() -> bool:
+        folder.rename(tmp_path / "aside")
+        folder.symlink_to(outside)
+        return False
+
+    side.patch(is_empty=swap)
+    assert list(outside.iterdir()) == []
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o755
+    assert len(staged(tmp_path / "aside")) == 1
+    assert refusal(side.finish, "completed").code == "staging_invalid"
+
+
+def test_an_own_type_has_a_name_of_its_own(tmp_path: Path) -> None:
+    _folder, side = stager(tmp_path)
+    for name in ("artifact", "patch", "finish", "", "Acme.ticket", "acme", "acme..x", "a.b\n"):
+        assert refusal(side.own, name, b"{}").code == "output_type_invalid", name
+
+
+def test_terms_that_are_no_terms_are_refused(tmp_path: Path) -> None:
+    folder, side = stager(tmp_path)
+    (folder / "terms.json").write_text('{"max_dispatches": 300}')
+    assert refusal(side.finish, "completed").code == "terms_invalid"
+
+
+def test_what_lies_in_the_way_of_a_message_is_passed_over(tmp_path: Path) -> None:
     folder, side = stager(tmp_path)
     (folder / "message-000001.json").mkdir()
     (folder / "message-000002.json").write_text("not JSON")

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from callboard import canonical
-from tests.board.execution.repositories import git
+from tests.board.execution.repositories import git, worker_repository
 from tests.board.execution.waiting import until
-from tests.surfaces.cli.conftest import PROGRAM, Answer, Person, environment, shell
+from tests.surfaces.cli.conftest import PROGRAM, RECIPE, Answer, Person, environment, shell
 
 PLAN = {"graph": "g", "nodes": [{"key": "a", "payload": {"plan": "of a"}}]}
 LATER = {"graph": "g", "nodes": [{"key": "b", "payload": {"plan": "of b"}, "after": ["a"]}]}
@@ -281,6 +281,33 @@ def test_the_commands_own_end_is_the_exit_status(agents: Agents) -> None:
     words = ("agent", "run", "--role", "producer", "--json", "--", "no-such")
     missing = shell(agents.person, *words)
     assert missing.error["code"] == "command_not_found"
+
+
+def test_what_is_no_activation_cannot_be_settled(agents: Agents, tmp_path: Path) -> None:
+    for identity in ("0" * 32, "..", "../../runs", "x", "é" * 32):
+        assert agents.settle(identity).error["code"] == "activation_unknown", identity
+    assert agents.run("true").status == 0
+    identity = agents.root().name
+    other = Person(tmp_path / "elsewhere", agents.person.config, agents.person.state)
+    worker_repository(other.folder, RECIPE)
+    refused = shell(other, "agent", "settle", "--json", identity).error
+    assert (refused["code"], "another board" in refused["message"]) == ("activation_unknown", True)
+
+
+def test_outside_of_an_agent_there_is_nothing_to_stage_in(agents: Agents) -> None:
+    for words in (("submit", str(agents.file("plan.json", PLAN))), ("dispatch-next",)):
+        assert agents.person.call("agent", *words, "--json").error["code"] == "not_in_an_agent"
+
+
+def test_a_disk_that_takes_nothing_starts_no_agent(agents: Agents) -> None:
+    words = ("agent", "run", "--json", "--role", "producer", "--", "touch", "ran")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *PROGRAM, *words],
+        cwd=agents.person.folder, env=environment(agents.person), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["error"]["code"] == "activation_failed"
+    assert not (agents.person.folder / "ran").exists()
 
 
 def test_nothing_to_grant_is_an_answer(agents: Agents) -> None:

@@ -114,6 +114,17 @@ def test_every_stage_answers_its_intent(run: Run) -> None:
     assert run.refused("finish", "cancelled") == "finish_conflict"
 
 
+def test_a_disk_that_takes_nothing_is_a_refusal(run: Run) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *PROGRAM, "worker", "finish", "completed",
+         "--json"],
+        cwd=run.cwd, env=run.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["code"] == "staging_failed"
+    assert [one.name for one in run.folder.iterdir()] == ["terms.json"]
+
+
 def test_several_claims_are_told_apart(pair: Run) -> None:
     assert pair.refused("finish", "completed") == "claim_scope_required"
     assert pair.refused("finish", "completed", "--claim", "") == "claim_scope_invalid"

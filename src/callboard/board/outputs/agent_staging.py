@@ -72,9 +72,9 @@ class AgentStager:
         judge = AgentJudge(self._role, self._terms, own_bytes, self._checks)
         with StagingFolder(self._folder) as folder:
             _known, number, _refusals = _replayed(folder, judge)
-        taken = judge.accept(value)
-        if taken == value["intent_id"]:
-            publish_intent(self._folder, number + 1, value, data)
+            taken = judge.accept(value)
+            if taken == value["intent_id"]:
+                publish_intent(folder, number + 1, value, data)
         return AgentReceipt(taken)
 
 

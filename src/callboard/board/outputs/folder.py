@@ -17,6 +17,7 @@ from callboard import canonical
 from callboard.board.outputs.messages import ArtifactMessage, StagedMessage, output_type
 from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.errors import CallboardError
+from callboard.files import publish_in
 
 TERMS = "terms.json"
 MAX_MESSAGES = 256
@@ -52,6 +53,7 @@ class StagingFolder:
     """An open staging folder; use it with `with`. Raises `staging_invalid`."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._fd = os.open(path, flags)
@@ -100,6 +102,10 @@ class StagingFolder:
         if len(data) != limit or canonical.sha256_hex(data) != message.sha256:
             raise _changed(message)
         return data
+
+    def put(self, name: str, data: bytes) -> None:
+        """Add a file to this very folder; one of that name is kept. Raises `OSError`."""
+        publish_in(self._fd, name, data, private=True, replace=False)
 
     def terms(self) -> bytes | None:
         """The terms as the host wrote them; None where there are none. Only the worker asks."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -246,11 +246,11 @@ class Stager:
         with StagingFolder(self._folder) as staged:
             # The bytes at hand are judged now; those beside earlier messages were, when they were.
             judge, number = self._replayed(staged, lambda message: _own_bytes(message, body, data))
-        accepted: Accepted = judge.accept(value)
-        if not accepted.repeated:
-            if check is not None:
-                check()
-            publish_intent(self._folder, number + 1, value, data)
+            accepted: Accepted = judge.accept(value)
+            if not accepted.repeated:
+                if check is not None:
+                    check()
+                publish_intent(staged, number + 1, value, data)
         return Receipt(accepted.intent_id, accepted.handle)
 
     def _replayed(self, staged: StagingFolder, load: Loader = not_loaded) -> tuple[Judge, int]:
@@ -271,39 +271,30 @@ def new_intent_id() -> str:
 
 
 def publish_intent(
-    folder: Path, number: int, value: dict[str, canonical.Json], data: bytes | None
+    staged: StagingFolder, number: int, value: dict[str, canonical.Json], data: bytes | None
 ) -> None:
     """Put a message, and the bytes that belong to it, into the folder, from `number` on.
 
     Raises `staging_limit` or `staging_failed`.
     """
-    with _disk(folder):
-        if data is not None:
-            _publish_blob(folder, str(value["sha256"]), data)
-        _publish_message(folder, number, canonical.encode(value))
-
-
-def _publish_blob(folder: Path, sha256: str, data: bytes) -> None:
-    try:
-        publish(folder / blob_name(sha256), data, private=True, replace=False)
-    except FileExistsError:
-        # The same bytes were staged before, perhaps under another name.
-        return
-
-
-def _publish_message(folder: Path, number: int, data: bytes) -> None:
-    if len(data) > MAX_MESSAGE_BYTES:
+    message = canonical.encode(value)
+    if len(message) > MAX_MESSAGE_BYTES:
         raise CallboardError(
             "staging_limit",
-            f"the message has {len(data)} bytes, at most {MAX_MESSAGE_BYTES} are taken",
+            f"the message has {len(message)} bytes, at most {MAX_MESSAGE_BYTES} are taken",
             "use shorter names",
         )
-    while number <= MAX_MESSAGES:
-        try:
-            publish(folder / message_name(number), data, private=True, replace=False)
-            return
-        except FileExistsError:
-            number += 1
+    with _disk(staged.path):
+        if data is not None:
+            # Where the bytes are there already, they were staged before, perhaps by another name.
+            with suppress(FileExistsError):
+                staged.put(blob_name(str(value["sha256"])), data)
+        while number <= MAX_MESSAGES:
+            try:
+                staged.put(message_name(number), message)
+                return
+            except FileExistsError:
+                number += 1
     raise CallboardError(
         "staging_limit",
         f"this run has staged {MAX_MESSAGES} messages, no more are taken",

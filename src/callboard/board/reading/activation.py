@@ -41,6 +41,7 @@ MAX_AHEAD = 500
 MAX_OBSTACLES = 16
 MAX_KEYS = 64
 MAX_WORKERS = 64
+_OF_OTHERS = ("pause", "record")
 PREDICTION = "a prediction at this snapshot; a grant decides anew"
 _NEXT = 3
 # What needs somebody comes first.
@@ -148,6 +149,10 @@ class _Rows:
     def _words(self, placed: Placed) -> Document:
         columns, work = self._columns, placed.state.work
         found = placed_document(columns, placed)
+        if "evidence" in found:
+            # Who paused or recorded something, and in which words, is not the reader's to know.
+            evidence = found["evidence"].items()
+            found["evidence"] = {name: one for name, one in evidence if name not in _OF_OTHERS}
         obstructed = obstacles(columns, work.work_id)
         tried = columns.attempts.get(work.work_id, ())
         claims = [claim_document(columns.view.projection, one) for one in tried]

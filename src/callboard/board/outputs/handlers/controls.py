@@ -52,7 +52,7 @@ class SubmitHandler:
         """Post the plan, unless it was answered before."""
         assert isinstance(entry, SubmitEntry)
         _check_ref(place, entry, "submit")
-        if _answered(place, entry) is None:
+        if not _is_answered(place, entry):
             plan = read_proven(place.repository, entry.plan, entry.sha256, entry.size_bytes)
             _keep(place, entry, _desk(place).submit(entry.request_id, plan))
 
@@ -82,7 +82,7 @@ class DispatchNextHandler:
         """Ask for the batch, unless it was answered before."""
         assert isinstance(entry, BatchEntry)
         _check_ref(place, entry, "batch")
-        if _answered(place, entry) is None:
+        if not _is_answered(place, entry):
             receipt = _desk(place).dispatch_next(
                 entry.request_id, entry.pool, entry.max_claims, entry.max_dispatches
             )
@@ -126,21 +126,34 @@ def _answered(place: Place, entry: ControlEntry) -> ControlReceipt | None:
     return receipt
 
 
+def _is_answered(place: Place, entry: ControlEntry) -> bool:
+    """Whether what first became of a request is noted, and noted truly: of two that ask at once one
+    may have been told that there is nothing, and the other one have been granted it."""
+    receipt = _answered(place, entry)
+    if receipt is None:
+        return False
+    return receipt.outcome == "accepted" or _desk(place).commit_of(entry.request_id) is None
+
+
 def _keep(place: Place, entry: ControlEntry, receipt: ControlReceipt) -> None:
-    blob = place.repository.write_blob(receipt_bytes(receipt))
-    # False where another process asked the same at the same time; the first note stands.
-    place.repository.set_ref(entry.ref, None, blob)
+    """Note what became of a request; that it was accepted goes over that it was not."""
+    repository = place.repository
+    blob = repository.write_blob(receipt_bytes(receipt))
+    if not repository.set_ref(entry.ref, None, blob) and receipt.outcome == "accepted":
+        noted = repository.read_ref(entry.ref)
+        if noted != blob:
+            # False where another process put the same right at the same time.
+            repository.set_ref(entry.ref, noted, blob)
 
 
 def _verify(place: Place, entry: ControlEntry) -> None:
     receipt = _answered(place, entry)
     if receipt is None:
         raise unverified(f"the request {entry.request_id}", "was not answered yet")
-    if receipt.outcome == "nothing":
-        return
+    noted = receipt.commit_id if isinstance(receipt.commit_id, str) else None
     found = _desk(place).commit_of(entry.request_id)
-    if found != receipt.commit_id:
+    if found != noted:
         raise unverified(
             f"the request {entry.request_id}",
-            f"stands in {found or 'no commit'} of the board, not in {receipt.commit_id}",
+            f"stands in {found or 'no commit'} of the board, not in {noted or 'none'}",
         )

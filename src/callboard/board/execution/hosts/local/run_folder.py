@@ -141,9 +141,19 @@ class RunFolder:
             return True
         return False
 
-    def put_command(self) -> None:
-        """Give the run this very `callboard`, whatever else is on the search path."""
-        script = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m callboard "$@"\n'
+    def put_command(self, context: Path | None = None) -> None:
+        """Give the run this very `callboard`, whatever else is on the search path.
+
+        It knows the trusted `context` of its agent: a client that hands on no environment must not
+        make its server a looker-on.
+        """
+        lines = ["#!/bin/sh"]
+        if context is not None:
+            named = shlex.quote(str(context))
+            lines.append(f'CALLBOARD_CONTEXT="${{CALLBOARD_CONTEXT-{named}}}"')
+            lines.append("export CALLBOARD_CONTEXT")
+        lines.append(f'exec {shlex.quote(sys.executable)} -m callboard "$@"')
+        script = "\n".join(lines) + "\n"
         path = self.command
         files.publish(path, script.encode("utf-8", "surrogateescape"))
         os.chmod(path, 0o755)

@@ -21,6 +21,7 @@ from types import FrameType
 from callboard import canonical, files, telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.activation import activate
+from callboard.board.execution.activation_files import ActivationFiles
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.closing import closed_claims, closed_text
 from callboard.board.execution.disposal import dispose
@@ -234,7 +235,7 @@ class Supervisor:
         folder = self._folder
         with workspace.disk_faults(folder.root):
             folder.make()
-            folder.put_command()
+            folder.put_command(ActivationFiles(folder.root).context)
             prepare_folder(folder.staging, self._terms(state, recipe))
             files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
             files.publish(folder.claims, closed_bytes(self._closed))
