@@ -14,6 +14,7 @@ from callboard.errors import CallboardError
 from tests.board.execution.repositories import git
 from tests.board.outputs import zoo
 from tests.own_outputs import install, install_example
+from tests.system.machines import Machines
 from tests.system.world import WORKER, World, make_world, recipe
 
 ENTRY = "ledgerline.entry"
@@ -183,6 +184,29 @@ def test_work_that_nothing_here_could_deliver_is_not_admitted(world: World) -> N
     assert refused.value.code == "handler_missing"
     assert "'acme.ticket' in the group 'callboard.outputs'" in refused.value.message
     assert not os.path.exists(world.folders.state / "runs.sqlite3")
+
+
+def test_what_a_handler_keeps_travels_with_the_board(tmp_path: Path, site: Path) -> None:
+    points = {"callboard.outputs": {"zoo.good": "zoo:Good"}}
+    install(site, "more", "", points)
+    machines = Machines(tmp_path, recipes={"default": recipe(WORKER, outputs=["zoo.good"])})
+    one, two = machines.all[0], machines.add("two")
+    try:
+        one.submit(node("a", 'own zoo.good {"say": "x"}', "completed", contract={"zoo.good": 1}))
+        fault = one.fault(
+            "callboard.board.publishing.lifecycle:deliver", "before", role="supervisor"
+        )
+        one.finish(one.start("dispatch", workers=1, fault=fault, environment=one.environment))
+        one.wait_for(one.file("killed"))
+        two.finish(two.start(environment=two.environment))
+        state = two.works()["a"]
+        assert state.barrier == "verified"
+        folder = f"refs/callboard/own/{state.claim_id}"
+        kept = {f"{folder}/kept-1", f"{folder}/zoo.good-001"}
+        assert {ref for ref in machines.refs() if ref.startswith("refs/callboard/own/")} == kept
+        assert git("cat-file", "blob", f"{folder}/kept-1", cwd=two.path) == "x"
+    finally:
+        machines.end()
 
 
 def test_the_worker_cannot_bring_code_into_the_supervisor(world: World, books: Path) -> None:
