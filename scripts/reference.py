@@ -1,4 +1,4 @@
-"""Writes the reference pages that follow from the source: the command line, and the error codes.
+"""Writes the reference pages that follow from the source: command line, error codes, agent tools.
 
 `--check` writes nothing and fails where a page is out of date. What a code means is written here,
 by hand; a code without a meaning, or a meaning without its code, is an error.
@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 
 from callboard.surfaces.cli.main import root
+from callboard.surfaces.mcp import answers, arguments, handing_over, tools, wire
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "callboard"
@@ -58,6 +59,7 @@ MEANINGS = {
     "claim_scope_invalid": "the Claim named is none of this assignment",
     "claim_scope_required": "the run has several Claims, so one has to be named",
     "claim_unknown": "there is no such Claim",
+    "claims_invalid": "the list of a run's ended Claims is not what the host wrote",
     "command_not_executable": "the command exists and cannot be executed",
     "command_not_found": "the command does not exist",
     "commit_conflict": "two different commits have one id",
@@ -252,6 +254,8 @@ MEANINGS = {
     "staging_invalid": "the staging folder is not what the host made",
     "staging_limit": "a run stages more than it may",
     "storage_failed": "the disk refused a read or write",
+    "summary_subject_unknown": "a summary is asked of what is no request, dispatch or bound run",
+    "summary_unwritable": "the file for a summary cannot be written",
     "system_refused": "the machine refused a read or write that nothing expected to fail",
     "target_invalid": "an output's target is malformed, or on another host than the board's",
     "terms_invalid": "the host's terms for a run are malformed",
@@ -416,6 +420,86 @@ def _sections(command: click.Command, path: str) -> Iterator[str]:
             yield from _sections(one, f"{path} {name}")
 
 
+# --- the tools of agents -------------------------------------------------------------------------
+
+
+def tools_page() -> str:
+    """docs/reference/agent-tools.md."""
+    roles = "".join(
+        f"| `{tool.name}` | {tool.title.lower()} | "
+        + " | ".join("yes" if role in tool.roles else "" for role in tools.EVERYBODY)
+        + " |\n"
+        for tool in tools.TOOLS
+    )
+    parts = [
+        f"""{MADE}
+# The tools of agents
+
+`callboard mcp board` serves them over the Model Context Protocol, on standard input and output, to
+one agent. [How to connect one](../how-to/agents-with-tools.md) is told elsewhere.
+
+| tool | | {" | ".join(tools.EVERYBODY)} |
+|---|---|{"---|" * len(tools.EVERYBODY)}
+{roles}
+Each answer is one JSON document, as text and as structured content. Its `provenance` says where it
+is from: `activation_snapshot` is the board as it was when the agent was started, `staged_preview`
+what the agent has asked for so far. A refusal is a tool error with a [code](errors.md),
+`{{"error": {{code, message, hint, details}}}}`.
+
+| bound | bytes |
+|---|---|
+| a request, one line | {wire.MAX_REQUEST_BYTES:,} |
+| the document of an answer | {answers.MAX_ANSWER_BYTES:,} |
+| an answer on the wire, both forms | {answers.MAX_LINE_BYTES:,} |
+
+Lists have at most {arguments.MAX_LIMIT} entries and a `next_cursor`, an opaque text that walks the
+one snapshot: whatever happens on the board meanwhile, no node comes twice and none is missed.
+"""
+    ]
+    parts += [_tool_section(tool) for tool in tools.TOOLS]
+    rows = "".join(
+        f"| `{name}` | {kind.summary} | {', '.join(f'`{field}`' for field in kind.fields)} |\n"
+        for name, kind in handing_over.OUTPUTS.items()
+    )
+    parts.append(
+        f"""## Types of outputs
+
+`{handing_over.OWN}` stands for any type of a project's own. Fields of another type are refused.
+
+| type | what it is | fields |
+|---|---|---|
+{rows}"""
+    )
+    return "\n".join(parts)
+
+
+def _tool_section(tool: tools.Tool) -> str:
+    schema = arguments.schema_of(tool.arguments, has_claims=True)
+    summary = tool.description.split("\n", 1)[0].removesuffix(
+        " Types, and the fields that go with each:"
+    )
+    rows = "".join(
+        f"| `{name}` | {_kind(field)} | {'yes' if name in schema['required'] else ''} "
+        f"| {field.get('description', '')} |\n"
+        for name, field in schema["properties"].items()
+    )
+    return f"""## {tool.name}
+
+{summary}
+
+| field | type | needed | |
+|---|---|---|---|
+{rows}"""
+
+
+def _kind(field: dict[str, object]) -> str:
+    words = field.get("enum")
+    if isinstance(words, list):
+        return ", ".join(f"`{word}`" for word in words)
+    bounds = [field.get("minimum"), field.get("maximum")]
+    return f"{field['type']}" + (f" {bounds[0]}..{bounds[1]}" if bounds[1] is not None else "")
+
+
 # --- writing -------------------------------------------------------------------------------------
 
 
@@ -425,7 +509,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     check = parser.parse_args(arguments).check
     stale = False
-    for name, text in (("cli.md", cli_page()), ("errors.md", errors_page())):
+    pages = {"cli.md": cli_page, "errors.md": errors_page, "agent-tools.md": tools_page}
+    for name, made in pages.items():
+        text = made()
         page = PAGES / name
         before = page.read_text("utf-8") if page.is_file() else ""
         if before == text:

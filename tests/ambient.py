@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DEEP = os.environ.get("CALLBOARD_DEEP") == "1"
 """Whether the exhaustive versions of sampled tests run (`make test-deep`)."""
 
-# The suite's own two switches; workers of a parallel run inherit them from the first process.
-_SWITCHES = ("CALLBOARD_DEEP", "CALLBOARD_VECTORS")
+# The suite's own switches; workers of a parallel run inherit them from the first process.
+_SWITCHES = ("CALLBOARD_DEEP", "CALLBOARD_SPECIFICATION", "CALLBOARD_VECTORS")
 _PREFIXES = ("CALLBOARD_", "CLICOLOR", "GIT_", "OTEL_", "PIP_", "UV_", "XDG_")
 _NAMES = (
     "COLUMNS", "EDITOR", "EMAIL", "FORCE_COLOR", "LANG", "LANGUAGE", "LINES", "PAGER",
@@ -53,11 +53,24 @@ def vectors_folder() -> Path | None:
     `CALLBOARD_VECTORS` names it; otherwise it is looked for next to the repository. A folder that
     was named and does not exist is an error, so that a conformance run never passes by accident.
     """
-    named = os.environ.get("CALLBOARD_VECTORS")
+    return _outside("CALLBOARD_VECTORS", "vectors")
+
+
+def specification_folder() -> Path | None:
+    """The folder with the text of the specification, or None where there is none beside this.
+
+    `CALLBOARD_SPECIFICATION` names it, else it is looked for as the vectors are.
+    """
+    return _outside("CALLBOARD_SPECIFICATION", "spec")
+
+
+def _outside(variable: str, name: str) -> Path | None:
+    """A folder that lies outside the repository: the named one, else that beside it."""
+    named = os.environ.get(variable)
     if named:
         folder = Path(named)
         if not folder.is_dir():
-            raise FileNotFoundError(f"CALLBOARD_VECTORS names {named!r}, which is not a folder")
+            raise FileNotFoundError(f"{variable} names {named!r}, which is not a folder")
         return folder
-    beside = ROOT.parent / "shared" / "vectors"
+    beside = ROOT.parent / "shared" / name
     return beside if beside.is_dir() else None

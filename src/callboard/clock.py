@@ -7,6 +7,7 @@ milliseconds as an argument and never asks for the time itself.
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Protocol
 
 
@@ -35,3 +36,12 @@ class FixedClock:
     def advance(self, ms: int) -> None:
         """Move the clock by `ms` milliseconds, which may be negative."""
         self._now_ms += ms
+
+
+def utc_text(at_ms: int) -> str:
+    """Unix ms as the time in UTC, the same on every machine: `2023-11-14 22:13:20 UTC`."""
+    try:
+        moment = datetime.fromtimestamp(at_ms // 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms} ms"
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

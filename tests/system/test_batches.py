@@ -41,7 +41,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     """A board whose worker takes up to four tasks a run, and starts an agent for each."""
     # What one agent waits for and another one says goes through a pipe that both can find.
     setup = ["sh", "-c", 'mkfifo "$TMPDIR/go"']
-    crew = recipe(["sh", "-c", CREW], outputs=list(DELIVERS), max_claims=4, setup=setup)
+    crew = recipe(["sh", "-c", CREW], outputs=[*DELIVERS, "submit"], max_claims=4, setup=setup)
     config = "[work_queue]\nretry = {max_attempts = 1, backoff_seconds = 1}\n"
     made = make_world(tmp_path / "world", recipes={"default": crew}, config=config)
     yield made
@@ -182,3 +182,26 @@ def test_the_work_tree_is_shared_and_each_patch_is_told_apart(world: World) -> N
     assert claims["h3"]["outputs"] == []
     found = sorted(delivered(world).values())
     assert found == ["h1/file", "h2/file"]
+
+
+def test_a_plan_names_no_node_that_only_a_sibling_has_staged(world: World) -> None:
+    """Keys of plans that are staged and not posted are the names that messages give each other."""
+    plan = '{"graph": "kids", "nodes": [{"key": "%s", "payload": {"agent": "%s"}%s}]}'
+    end = "callboard worker finish completed --claim $HANDLE"
+    one = plan % ("one", "true", "")
+    two = plan % ("two", "true", ', "after": ["one"]')
+    stage = "echo '%s' | callboard worker submit - --claim $HANDLE"
+    submit = {"submit": {"min": 0, "max": 2}}
+    lender = f"{stage % one}; callboard worker finish cancelled --claim $HANDLE"
+    claims = run_batch(
+        world,
+        node("lender", lender, submit),
+        node("borrower", f"{stage % two}; {end}", submit),
+    )
+    assert [one["type"] for one in claims["h1"]["suppressed"]] == ["submit"]
+    borrower = claims["h2"]
+    assert (borrower["outcome"], borrower["reason"]) == ("cancelled", "output_failed")
+    (refusal,) = borrower["refusals"]
+    assert refusal["code"] == "plan_invalid"
+    assert "no node 'one' in this plan or graph" in refusal["message"] + str(refusal["details"])
+    assert sorted(world.works()) == ["borrower", "lender"]

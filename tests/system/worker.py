@@ -70,9 +70,10 @@ class Journal:
 class Worker:
     """One Claim of this run at work."""
 
-    def __init__(self, stager: Stager, member: AssignedClaim) -> None:
+    def __init__(self, stager: Stager, member: AssignedClaim, *, alone: bool) -> None:
         self._stager = stager
         self._member = member
+        self._alone = alone
         self._payload = dict(member.work)
 
     def run(self) -> None:
@@ -87,13 +88,15 @@ class Worker:
 
     def do_deliver(self, _argument: str) -> None:
         """Change a file, and stage what the contract asks for."""
-        output = Path("out.txt")
+        output = Path("out.txt" if self._alone else f"out-{self._member.handle}.txt")
         output.write_text(self._member.work_id + "\n")
         contract = json.dumps(self._payload["effect_contract"])
         if "artifact" in contract:
             self._stager.artifact(output, "out", self._member.handle)
         if "patch" in contract:
-            self._stager.patch(self._member.handle)
+            # A work tree that is shared is told apart by paths.
+            paths = () if self._alone else (output.name,)
+            self._stager.patch(self._member.handle, paths=paths)
 
     def do_completed(self, _argument: str) -> None:
         """Stage the finish."""
@@ -209,7 +212,7 @@ def main() -> None:
     assignment = read_assignment(Path(os.environ["CALLBOARD_ASSIGNMENT"]))
     stager = Stager(Path(os.environ["CALLBOARD_STAGING"]), assignment)
     for member in assignment.claims:
-        Worker(stager, member).run()
+        Worker(stager, member, alone=len(assignment.claims) == 1).run()
 
 
 if __name__ == "__main__":

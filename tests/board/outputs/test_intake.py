@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from callboard.board.outputs.claims import ClaimOutputs, Intake, PatchCommit, PatchOutput
+from callboard.board.outputs.closed import ClosedClaim, ClosedClaims
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.errors import CallboardError
@@ -248,6 +249,33 @@ def test_each_patch_is_made_of_its_own_paths_and_only_if_needed(tmp_path: Path) 
         assert isinstance(output, PatchOutput)
         assert output.commit == COMMIT
     assert found.claims[2].outputs == ()
+
+
+def test_a_member_that_had_ended_is_suppressed_whatever_it_staged(tmp_path: Path) -> None:
+    folder = staging(tmp_path)
+    members = assignment(BOTH, BOTH)
+    made: list[tuple[str, ...]] = []
+
+    def make(paths: tuple[str, ...]) -> PatchCommit:
+        made.append(paths)
+        return COMMIT
+
+    for number, handle in ((1, "h1"), (2, "h2")):
+        wish = {"kind": "patch", "intent_id": f"p{number}", "claim_handle": handle}
+        put(folder, 2 * number, {**wish, "paths": [handle]})
+        put(folder, 2 * number + 1, finish(number, claim_handle=handle))
+    ended = ClosedClaim(
+        handle="h1",
+        claim_id=members.claims[0].claim_id,
+        work_id=members.claims[0].work_id,
+        state="cancelled",
+        reason="not_needed",
+    )
+    closed = ClosedClaims(closed=[ended])
+    first, second = take(folder, members, TERMS, make_patch=make, closed=closed).claims
+    assert (first.outcome, first.reason, first.outputs) == ("cancelled", "claim_closed", ())
+    assert [output.intent_id for output in first.suppressed] == ["p1"]
+    assert (second.outcome, len(second.outputs), made) == ("completed", 1, [("h2",)])
 
 
 def test_patches_that_share_a_work_tree_are_told_apart(tmp_path: Path) -> None:

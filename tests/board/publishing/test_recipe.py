@@ -30,6 +30,7 @@ setup_timeout_s = 60
 env = ["MODEL_KEY", "LOG_LEVEL"]
 max_claims = 4
 share_keys = true
+mcp = true
 inputs = ["design", "brief"]
 tools = ["search", "edit"]
 [outputs.patch]
@@ -79,6 +80,7 @@ def test_every_field_is_read() -> None:
         env=("LOG_LEVEL", "MODEL_KEY"),
         max_claims=4,
         share_keys=True,
+        mcp=True,
         outputs=(OutputRule("artifact", 1, 3), OutputRule("patch", 1, 1)),
         inputs=("brief", "design"),
         tools=("edit", "search"),
@@ -202,6 +204,7 @@ def test_the_contract_is_the_digest_of_what_work_relies_on() -> None:
         ('setup = ["make", "deps"]', ""),
         ('["MODEL_KEY", "LOG_LEVEL"]', '["LOG_LEVEL", "MODEL_KEY"]'),
         ('["search", "edit"]', '["edit", "search"]'),
+        ("mcp = true", ""),
     ],
 )
 def test_how_it_runs_is_no_part_of_the_contract(change: tuple[str, str]) -> None:

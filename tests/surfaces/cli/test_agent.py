@@ -253,6 +253,26 @@ def test_a_refused_request_leaves_the_others_alone(agents: Agents) -> None:
     assert second["status"] == "accepted"
 
 
+def test_a_summary_is_of_what_this_agent_asked(agents: Agents) -> None:
+    agents.person.call(
+        "submit",
+        agents.file(
+            "other.json", {"graph": "o", "nodes": [{"key": "not-asked-here", "payload": {}}]}
+        ),
+    )
+    plan = agents.file("plan.json", {"graph": "g", "nodes": [{"key": "<b>|[x](y)", "payload": {}}]})
+    page = agents.folder / "summary.md"
+    answer = agents.run(f"callboard agent submit {plan}", "--summary", str(page))
+    assert answer.status == 0
+    text = page.read_text()
+    assert f"# Agent `{answer.json['activation']}`" in text
+    assert "`<b>\\x7c[x](y)`" in text
+    assert "not-asked-here" not in text
+    nothing = agents.run("true", "--summary", str(page))
+    assert nothing.status == 0
+    assert page.read_text().count("# Agent") == 2
+
+
 def test_the_commands_own_end_is_the_exit_status(agents: Agents) -> None:
     plan = agents.file("plan.json", PLAN)
     answer = agents.run(f"callboard agent submit {plan}; exit 7")

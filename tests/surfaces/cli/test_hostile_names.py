@@ -37,6 +37,9 @@ def test_no_verb_passes_it_on(posted: Person) -> None:
             ["explain", "--request-id", "r1"],
             ["trace", work_id],
             ["ledger", "log"],
+            ["summary"],
+            ["summary", "r1"],
+            ["summary", "--markdown"],
             ["cancel", work_id, "--reason", "late"],
             ["status"],
             ["explain", LONG],
@@ -49,6 +52,8 @@ def test_no_verb_passes_it_on(posted: Person) -> None:
             ["show", WORSE],
             ["explain", "--request-id", WORSE],
             ["trace", "--claim-id", WORSE],
+            ["summary", WORSE],
+            ["summary", "--since", WORSE],
             ["logs", work_id],
             ["logs", "--run", WORSE],
         )

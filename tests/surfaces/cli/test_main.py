@@ -42,7 +42,8 @@ def test_the_version_imports_nothing_heavy() -> None:
         "sys.argv = ['callboard', '--version']\n"
         "try:\n    root.main()\n"
         "except SystemExit:\n    pass\n"
-        "heavy = {'msgspec', 'rich', 'dulwich', 'psutil', 'sqlite3', 'ruamel', 'asyncio'}\n"
+        "heavy = {'msgspec', 'rich', 'dulwich', 'psutil', 'sqlite3', 'ruamel', 'asyncio',\n"
+        "         'mcp', 'mcp_types', 'pydantic', 'starlette', 'anyio'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"
     )
     done = subprocess.run(

@@ -7,7 +7,8 @@ import io
 import pytest
 
 from callboard.surfaces.cli import render
-from callboard.surfaces.cli.render import Line, Table, bad, count, duration, local_time, visible
+from callboard.surfaces.cli.render import Line, Table, bad, count, duration, local_time
+from callboard.visible import visible
 from tests.surfaces.cli.conftest import Person
 
 

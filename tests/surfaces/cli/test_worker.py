@@ -17,6 +17,7 @@ from callboard import canonical
 from callboard.board.execution import workspace
 from callboard.board.execution.git import Git
 from callboard.board.outputs.claims import ClaimOutputs
+from callboard.board.outputs.closed import ClosedClaim, ClosedClaims, closed_bytes
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
@@ -160,6 +161,73 @@ def test_no_command_needs_a_repository_or_its_libraries(run: Run) -> None:
         check=True,
     )
     assert done.stderr == ""
+
+
+# --- members that had ended before ---------------------------------------------------------------
+
+REMARK = "h2 was cancelled before this run began (not_needed)"
+
+
+@pytest.fixture
+def short(pair: Run) -> Run:
+    """A run whose second member had ended before it began."""
+    member = pair.assignment.claims[1]
+    closed = ClosedClaim(
+        handle="h2",
+        claim_id=member.claim_id,
+        work_id=member.work_id,
+        state="cancelled",
+        reason="not_needed",
+    )
+    path = pair.cwd / "claims.json"
+    path.write_bytes(closed_bytes(ClosedClaims(closed=[closed])))
+    pair.environment["CALLBOARD_CLAIMS"] = str(path)
+    return pair
+
+
+def test_the_assignment_stays_and_says_who_had_ended(short: Run) -> None:
+    whole = json.loads(canonical.encode(short.assignment))
+    for words in ((), ("--json",)):
+        done = short("assignment", *words)
+        assert (done.returncode, json.loads(done.stdout)) == (0, whole)
+        assert done.stderr == REMARK + "\n"
+        assert json.loads(short("assignment", "--open", *words).stdout) == {
+            **whole,
+            "claims": whole["claims"][:1],
+        }
+    assert short("assignment", "--claim", "h1").stderr == ""
+    assert short("assignment", "--claim", "h2").stderr == REMARK + "\n"
+    assert short("assignment", "--claim", "h2", "--open").returncode == 2
+
+
+def test_staging_for_a_member_that_had_ended_answers_as_ever_and_says_so(short: Run) -> None:
+    warning = f"{REMARK}; nothing staged for it has an effect\n"
+    done = short("finish", "completed", "--claim", "h2")
+    assert (done.returncode, done.stdout) == (0, "staged for h2: completed\n")
+    assert done.stderr == warning
+    done = short("finish", "completed", "--claim", "h2", "--json")
+    assert (json.loads(done.stdout)["status"], done.stderr) == ("staged", warning)
+    assert short("exec", "--claim", "h2", "--", "true").stderr == warning
+    assert short("finish", "completed", "--claim", "h1").stderr == ""
+    # Which claim is meant is still asked of all that were granted.
+    assert short.refused("finish", "completed") == "claim_scope_required"
+
+
+@pytest.mark.parametrize("damage", ["gone", "[]"])
+def test_a_list_that_cannot_be_read_keeps_nobody_from_staging(short: Run, damage: str) -> None:
+    path = short.cwd / "claims.json"
+    path.unlink()
+    if damage != "gone":
+        path.write_text(damage)
+    done = short("finish", "completed", "--claim", "h1")
+    assert (done.returncode, done.stdout) == (0, "staged for h1: completed\n")
+    assert done.stderr.startswith("it cannot be told which claims had ended before: ")
+    assert short("assignment").returncode == 0
+    assert short.refused("assignment", "--open") in ("file_missing", "claims_invalid")
+
+
+def test_without_a_list_every_member_is_open(pair: Run) -> None:
+    assert pair.json("assignment", "--open") == pair.json("assignment")
 
 
 # --- exec ----------------------------------------------------------------------------------------

@@ -45,13 +45,16 @@ class RunSummary:
     """Counts of what this process saw happen, why it ended and after how many ms.
 
     `left` is unsettled Work that this process cannot move on, each with its board column: stuck,
-    or paused, or in the hands of others.
+    or paused, or in the hands of others. `requests` are those that were granted, `sender_run_id`
+    is the run that stands in this process's start markers.
     """
 
     reason: str = "stopped"
     duration_ms: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     left: list[dict[str, object]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    sender_run_id: str | None = None
 
     def document(self) -> dict[str, object]:
         """The JSON form."""
@@ -149,6 +152,7 @@ class Runner:
                 outcome = self._grant(pool, launchable, free)
                 if isinstance(outcome, Nothing):
                     return
+                self._summary.requests.append(outcome.request.request_id)
                 for dispatch_id in granted(self._projection, outcome):
                     self._dispatcher.launch(dispatch_id)
         except CallboardError as error:
@@ -216,7 +220,7 @@ class Runner:
     def _busy(self) -> int:
         """Unreleased groups that this process launched, by its start markers."""
         projection = self._projection
-        own = self._dispatcher.run_id
+        own = self._summary.sender_run_id = self._dispatcher.run_id
         return sum(
             1
             for dispatch_id in projection.open_dispatches

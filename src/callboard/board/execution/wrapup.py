@@ -26,6 +26,7 @@ from callboard.board.execution.snapshot import diff_to_commit
 from callboard.board.execution.transfer import fetch_into
 from callboard.board.outputs.authority import EffectContext, context_of
 from callboard.board.outputs.claims import ClaimOutputs, PatchCommit, Refusal
+from callboard.board.outputs.closed import ClosedClaims
 from callboard.board.outputs.effects import prepare_claim
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
@@ -40,8 +41,9 @@ _UNJUDGED = UNPUBLISHED | PASSING
 class WrapUp:
     """Ends the Claims of one run whose commands are over.
 
-    `keep` is given the report of what was staged, before a Claim's end is published. `on_wait`
-    hears what keeps the board from being written, which is waited out: the work is done.
+    `closed` are the Claims that had ended before the run began: what was staged for them is only
+    reported. `keep` is given the report of what was staged, before a Claim's end is published.
+    `on_wait` hears what keeps the board from being written, which is waited out: the work is done.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class WrapUp:
         folder: RunFolder,
         terms: Terms,
         *,
+        closed: ClosedClaims,
         keep: Callable[[dict[str, object]], None],
         on_wait: Callable[[CallboardError], None],
     ) -> None:
@@ -63,6 +66,7 @@ class WrapUp:
         self._run_id = run_id
         self._folder = folder
         self._terms = terms
+        self._closed = closed
         self._keep = keep
         self._on_wait = on_wait
         self._settler = Settler(site)
@@ -75,12 +79,15 @@ class WrapUp:
             self._terms,
             make_patch=self._make_patch,
             checks=INTENT_CHECKS,
+            closed=self._closed,
         )
         report = intake.document()
         self._keep(report)
         claims = report["claims"] = [claim.document() for claim in intake.claims]
 
         def ended(place: int) -> dict[str, object]:
+            if self._closed.of(intake.claims[place].handle) is not None:
+                return {**claims[place], "published": "closed"}
             claim = self._prepared(intake.claims[place])
             if claim.outcome != intake.claims[place].outcome:
                 claims[place] = claim.document()

@@ -19,6 +19,7 @@ from callboard.board.outputs.claims import (
     PatchOutput,
     Refusal,
 )
+from callboard.board.outputs.closed import NONE_CLOSED, ClosedClaim, ClosedClaims
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.judgement import BodyChecks, Judge, Tally, not_loaded
 from callboard.board.outputs.messages import Terms
@@ -37,6 +38,7 @@ def take(
     *,
     make_patch: MakePatch | None = None,
     checks: BodyChecks | None = None,
+    closed: ClosedClaims = NONE_CLOSED,
 ) -> Intake:
     """Everything the run of `assignment` staged in `staging_folder`, judged by `terms`.
 
@@ -46,8 +48,9 @@ def take(
     to the board for another attempt.
 
     `make_patch` is called for each Claim that is to be completed with a patch; all Claims of a run
-    share its one work tree, and of several each has its own paths in it. `checks` judge bodies. A
-    folder that cannot be read counts as empty, with the refusal among `unattributed`.
+    share its one work tree, and of several each has its own paths in it. `checks` judge bodies.
+    `closed` had ended before the run began: whatever they staged is suppressed, and no patch made
+    of it. A folder that cannot be read counts as empty, with the refusal among `unattributed`.
     """
     try:
         with StagingFolder(staging_folder) as folder:
@@ -59,7 +62,12 @@ def take(
         ignored = ()
     return Intake(
         claims=tuple(
-            _settled(tally, tuple(item for item in refusals if item.handle == handle), make_patch)
+            _settled(
+                tally,
+                tuple(item for item in refusals if item.handle == handle),
+                make_patch,
+                closed.of(handle),
+            )
             for handle, tally in judge.tallies.items()
         ),
         unattributed=tuple(item for item in refusals if item.handle is None),
@@ -105,7 +113,12 @@ def _made(make: MakePatch | None, paths: tuple[str, ...]) -> PatchCommit:
     return commit
 
 
-def _settled(tally: Tally, refusals: tuple[Refusal, ...], make: MakePatch | None) -> ClaimOutputs:
+def _settled(
+    tally: Tally,
+    refusals: tuple[Refusal, ...],
+    make: MakePatch | None,
+    closed: ClosedClaim | None,
+) -> ClaimOutputs:
     member = tally.member
     claim = ClaimOutputs(
         handle=member.handle,
@@ -116,6 +129,8 @@ def _settled(tally: Tally, refusals: tuple[Refusal, ...], make: MakePatch | None
         outputs=tally.outputs,
         refusals=refusals,
     )
+    if closed is not None:
+        return claim.cancelled("claim_closed", closed.text())
     if tally.outcome is None:
         said = "the run ended without a finish for this claim"
         return claim.cancelled("no_finish", "; ".join([said, *_lacking(tally)]))

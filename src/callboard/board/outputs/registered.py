@@ -6,10 +6,13 @@ wrong is still held against everything else.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from callboard.board.protocol.contract import Verification
-from callboard.board.storage.repository import Repository
+
+if TYPE_CHECKING:
+    # The worker's own side counts by the same bounds, and knows no repository.
+    from callboard.board.storage.repository import Repository
 
 
 def is_registered(verifier_id: str) -> bool:

@@ -29,7 +29,7 @@ def resolve(assignment: Assignment, message: Mapping[str, canonical.Json]) -> As
         raise CallboardError(
             "claim_scope_required",
             f"no claim is named, and this run has {len(members)}",
-            f"add --claim; handles: {handles(assignment)}",
+            f"name the claim that is meant; handles: {handles(assignment)}",
             {"handles": [member.handle for member in members]},
         )
     selector = message[SELECTOR]

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, structs
 
 from callboard.board.protocol.operations import WorkDependency
+from callboard.board.protocol.policy import PolicyDocument, Pool
 from callboard.board.protocol.scalars import PRIORITIES
 from callboard.board.reading.activation_document import (
     MAX_BODY_BYTES,
@@ -224,56 +225,57 @@ class _Census:
             if work.work_id in shown:
                 self.told.setdefault(work.pool, set()).add(work.fairness_key)
 
-
-def _pool(
-    view: View, name: str, census: _Census, shown: Collection[str], ids: list[str]
-) -> PoolFacts:
-    projection = view.projection
-    policy, rules, counts = projection.policy, projection.pool(name), projection.pool_state(name)
-    by_key = census.keys.get(name, {})
-    # The key that nobody chose is no word of anybody's.
-    told = sorted({"", *census.told.get(name, ())} & by_key.keys())[:MAX_KEYS]
-    others = [key for key in by_key if key not in told]
-    limits = {
-        "claims": rules.logical_limit,
-        "dispatches": rules.native_limit,
-        "unsettled": policy.limits.pending_nodes,
-        "attempts": rules.retry.max_attempts,
-        "backoff_ms": rules.retry.backoff_ms,
-    }
-    if isinstance(rules.per_account_limit, int):
-        limits["claims_per_key"] = rules.per_account_limit
-    weighted = policy.mode != "strict-priority"
-    return PoolFacts(
-        pool=name,
-        mode=policy.mode,
-        columns={column: census.pools[name, column] for column in COLUMNS},
-        limits=limits,
-        open={
-            "claims": counts.open_claims,
-            "dispatches": counts.unreleased,
-            "unsettled": counts.unsettled,
-        },
-        classes=[
+    def class_rows(self, pool: str, policy: PolicyDocument) -> list[Document]:
+        """A row a priority; weights only where they count."""
+        weighted = policy.mode != "strict-priority"
+        return [
             {
                 "priority": priority,
                 **({"weight": policy.class_weights[priority - 1]} if weighted else {}),
-                "columns": _told({c: census.classes[name, priority, c] for c in COLUMNS}),
+                "columns": _told({one: self.classes[pool, priority, one] for one in COLUMNS}),
             }
             for priority in PRIORITIES
-        ],
-        keys=[
+        ]
+
+    def key_rows(self, pool: str, policy: PolicyDocument) -> tuple[list[Document], Document]:
+        """A row for each key of Work that is shown, and one for all others together."""
+        by_key = self.keys.get(pool, {})
+        # The key that nobody chose is no word of anybody's.
+        told = sorted({"", *self.told.get(pool, ())} & by_key.keys())[:MAX_KEYS]
+        rows: list[Document] = [
             {
                 "key": key,
                 "weight": policy.accounting_weights.get(key, 1),
                 "columns": _told(by_key[key]),
             }
             for key in told
-        ],
-        other_keys={
-            "count": len(others),
-            "columns": _told(sum((by_key[key] for key in others), Counter())),
+        ]
+        others = by_key.keys() - told
+        together: Counter[Column] = Counter()
+        for key in others:
+            together.update(by_key[key])
+        return rows, {"count": len(others), "columns": _told(together)}
+
+
+def _pool(
+    view: View, name: str, census: _Census, shown: Collection[str], ids: list[str]
+) -> PoolFacts:
+    projection = view.projection
+    policy, rules, counts = projection.policy, projection.pool(name), projection.pool_state(name)
+    keys, other_keys = census.key_rows(name, policy)
+    return PoolFacts(
+        pool=name,
+        mode=policy.mode,
+        columns={column: census.pools[name, column] for column in COLUMNS},
+        limits=_limits(policy, rules),
+        open={
+            "claims": counts.open_claims,
+            "dispatches": counts.unreleased,
+            "unsettled": counts.unsettled,
         },
+        classes=census.class_rows(name, policy),
+        keys=keys,
+        other_keys=other_keys,
         workers=[
             {
                 "worker_profile": worker,
@@ -285,6 +287,19 @@ def _pool(
         ],
         prediction=_prediction(view, name, shown, ids),
     )
+
+
+def _limits(policy: PolicyDocument, rules: Pool) -> dict[str, int]:
+    limits = {
+        "claims": rules.logical_limit,
+        "dispatches": rules.native_limit,
+        "unsettled": policy.limits.pending_nodes,
+        "attempts": rules.retry.max_attempts,
+        "backoff_ms": rules.retry.backoff_ms,
+    }
+    if isinstance(rules.per_account_limit, int):
+        limits["claims_per_key"] = rules.per_account_limit
+    return limits
 
 
 def _told(columns: Mapping[Column, int]) -> Document:

@@ -293,7 +293,7 @@ def _outcome(projection: Projection, state: DispatchState) -> str:
     if state.state == "started" and not state.released:
         return "launch_uncertain"
     if not state.released:
-        return _status(state)
+        return launch_word(state)
     if state.run is None:
         return "not_launched"
     works = [projection.works[one.work_id] for one in state.assignment.claims]
@@ -308,7 +308,7 @@ def _outcome(projection: Projection, state: DispatchState) -> str:
     return "delivery_pending" if "pending" in barriers else "released"
 
 
-def _status(state: DispatchState) -> str:
+def launch_word(state: DispatchState) -> str:
     """The launch's own word, but of runs that contradict each other, that they do."""
     status = launch_status(state)
     is_doubt = status in ("launch_uncertain", "launch_unresolved")
@@ -335,7 +335,7 @@ def _dispatch(state: DispatchState) -> Document:
         "dispatch_id": state.assignment.dispatch_id,
         "claim_refs": [member.claim_id for member in state.assignment.claims],
         "worker_profile": state.assignment.worker_profile,
-        "status": _status(state),
+        "status": launch_word(state),
         "stage": launch_stage(state),
         "run_id": None if state.run is None else state.run.run_id,
         **known(reason=state.reason),

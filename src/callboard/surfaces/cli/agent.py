@@ -17,11 +17,14 @@ import click
 from callboard import canonical
 from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS
+from callboard.board.reading.summary import subject_of
+from callboard.board.reading.summary_markdown import code
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_of, board_options, boardless_options
 from callboard.surfaces.cli.endings import REFUSED
 from callboard.surfaces.cli.inputs import read_input
 from callboard.surfaces.cli.render import Block, Hint, count, emit, faint
+from callboard.surfaces.cli.summary import SummaryFile, summary_option
 from callboard.surfaces.cli.worker import end_like
 
 if TYPE_CHECKING:
@@ -48,6 +51,7 @@ def agent() -> None:
     "--max-dispatches", type=click.IntRange(0, 256), default=1, help="Launches in all (1)."
 )
 @click.option("--max-claims", type=click.IntRange(0, 4096), default=16, help="Turns in all (16).")
+@summary_option
 @board_options
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
@@ -57,6 +61,7 @@ def run(
     pool: str | None,
     max_dispatches: int,
     max_claims: int,
+    summary_file: Path | None,
     command: tuple[str, ...],
 ) -> None:
     """Run COMMAND as an agent with the board's tools, then publish what it staged.
@@ -67,6 +72,7 @@ def run(
     from callboard.board.agents import activate, holding
     from callboard.board.outputs.context import AgentTerms
 
+    page = SummaryFile(summary_file)
     board = board_of(context)
     terms = AgentTerms(max_dispatches=max_dispatches, max_claims=max_claims, pool=pool)
     activation = activate(board, cast("AgentRole", role), terms)
@@ -82,6 +88,9 @@ def run(
             **_settled(context, activation),
         }
     emit(context, document, lambda: _text(document))
+    stand = [one["request_id"] for one in document["intents"] if one["status"] == "accepted"]
+    projection = board.history().projection
+    page.append(board, subject_of(projection, stand), f"Agent {code(activation.id)}")
     if status != 0:
         end_like(context, status)
     if document["refused"]:

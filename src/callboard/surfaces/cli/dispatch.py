@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from callboard.board.protocol.policy import CEILINGS
 from callboard.board.reading.advice import RECONCILE
 from callboard.board.reading.overview import overview
 from callboard.board.reading.receipts import no_grant
+from callboard.board.reading.summary import Subject, subject_of
+from callboard.board.reading.summary_markdown import code
 from callboard.surfaces.cli.chosen import (
     Chosen,
     Command,
@@ -34,6 +37,7 @@ from callboard.surfaces.cli.chosen import (
 from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, REFUSED, TERMINATED
 from callboard.surfaces.cli.events import EventLines
 from callboard.surfaces.cli.render import Block, Hint, bad, count, duration, emit, faint, write_text
+from callboard.surfaces.cli.summary import SummaryFile, summary_option
 from callboard.surfaces.cli.watch import Watch, watching
 from callboard.surfaces.cli.words import reason_text, stop_text
 
@@ -84,6 +88,7 @@ _only_workers = click.option(
     help="The most bytes an assignment may hold.",
 )
 @_only_workers
+@summary_option
 @request_option
 @board_options
 @click.pass_context
@@ -94,6 +99,7 @@ def dispatch(
     max_dispatches: int,
     max_bytes: int,
     only: tuple[str, ...],
+    summary_file: Path | None,
     request_id: str,
 ) -> None:
     """Grant the next fair batch and launch its runs.
@@ -102,10 +108,12 @@ def dispatch(
     launch was refused. The grant stands then, and is told all the same.
     """
     board = board_of(context)
+    page = SummaryFile(summary_file)
     asked = board.batch(pool, max_claims, max_dispatches, max_bytes, only or None)
     answer = board.dispatch(os.environ, asked, request_id=request_id)
     document = _receipt(board, request_id, asked, answer)
     emit(context, document, lambda: _receipt_text(document))
+    page.append(board, *_summed_up(answer, request_id))
     if answer.troubles:
         context.exit(REFUSED)
     if not isinstance(answer.outcome, Accepted) or document["status"] in _DOUBTS:
@@ -127,6 +135,14 @@ def _receipt(
         for dispatch_id, error in answer.troubles.items()
     ]
     return receipt
+
+
+def _summed_up(answer: DispatchAnswer, request_id: str) -> tuple[Subject, str]:
+    """What the summary of one dispatch is of, and how it is headed."""
+    title = f"Dispatch request {code(request_id)}"
+    if isinstance(answer.outcome, Accepted):
+        return Subject((answer.outcome.request,)), title
+    return Subject(), f"{title} got nothing ({code(answer.outcome.reason)})"
 
 
 def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
@@ -183,6 +199,7 @@ def _limit(document: dict[str, Any]) -> str | None:
 @click.option("--until-idle", is_flag=True, help="End when nothing is left that could move.")
 @click.option("--watch", is_flag=True, help="Show the board while it runs.")
 @_only_workers
+@summary_option
 @requests_option
 @board_options
 @click.pass_context
@@ -193,6 +210,7 @@ def run(
     until_idle: bool,
     watch: bool,
     only: tuple[str, ...],
+    summary_file: Path | None,
     request_id: str | None,
 ) -> None:
     """Run the board: grant, launch, verify, settle. Ctrl-C stops dispatching; runs go on.
@@ -203,6 +221,7 @@ def run(
     """
     board = board_of(context)
     board.check_workers(only)
+    page = SummaryFile(summary_file)
     chosen = context.ensure_object(Chosen)
     in_json = chosen.json
     if not until_idle and board.history().projection.tip is None:
@@ -237,8 +256,24 @@ def run(
         )
     document = _ended(board, summary)
     emit(context, document, lambda: _summary(document, board.next_step))
+    page.append(board, _done_by(board, summary), "Run of the board")
     if signals:
         context.exit(TERMINATED if signals[0] == signal.SIGTERM else INTERRUPTED)
+
+
+def _done_by(board: Board, summary: RunSummary) -> Subject:
+    """What a process granted, and what it launched of grants that it met."""
+    projection = board.history().projection
+    granted = subject_of(projection, summary.requests).requests
+    own = set(summary.requests)
+    launched = [
+        one
+        for one in projection.dispatches.values()
+        if one.sender is not None
+        and one.sender.run_id == summary.sender_run_id
+        and one.assignment.request_id not in own
+    ]
+    return Subject(granted, tuple(launched))
 
 
 def _ended(board: Board, summary: RunSummary) -> dict[str, Any]:

@@ -67,7 +67,8 @@ def gone() -> int:
 
 
 def _refuse(error: CallboardError, chosen: Chosen, in_json: bool) -> int:
-    if in_json:
+    # A refusal after the answer is no second answer.
+    if in_json and not chosen.answered:
         write_json(with_hints({"error": error.document()}, chosen.pasteable))
     else:
         write_text(_refusal(error), err=True, paste=chosen.pasteable)

@@ -16,6 +16,7 @@ from callboard.board.projection.entities import DispatchState
 from callboard.board.projection.state import Projection
 from callboard.board.reading.attempts import launches_of
 from callboard.board.reading.names import MIN_PREFIX, Names, find_work
+from callboard.board.reading.timing import timing_text
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.render import Block, count, emit, faint, heading
@@ -63,6 +64,7 @@ def logs(context: click.Context, node: str | None, run_id: str | None, tail: int
         "run_id": found_id,
         "dispatch_id": dispatch.assignment.dispatch_id,
         "names": _names(view.projection, dispatch),
+        "timing": board.host.timing(found_id),
         "logs": [_log(one) for one in found],
     }
     emit(context, document, lambda: _text(document))
@@ -114,6 +116,8 @@ def _log(log: Log) -> dict[str, Any]:
 def _text(document: dict[str, Any]) -> Iterator[Block]:
     names = ", ".join(name_text(name) for name in document["names"])
     yield heading(f"run {document['run_id']} of {names}")
+    if said := timing_text(document["timing"]):
+        yield said
     for one in document["logs"]:
         size = count(one["bytes"], "byte")
         if not one["bytes"]:

@@ -17,6 +17,7 @@ from callboard.board.reading.decisions import before_claim
 from callboard.board.reading.detail import detail, placed_document, why
 from callboard.board.reading.names import find_claim, find_dispatch, find_work
 from callboard.board.reading.receipts import receipt, request_of
+from callboard.board.reading.timing import timing_lines
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.machine import add_to_attempt, add_to_receipt, add_to_work
 from callboard.surfaces.cli.render import (
@@ -46,8 +47,6 @@ from callboard.surfaces.cli.words import (
 )
 
 MAX_ROWS = 20
-
-
 _MAX_SURVIVORS = 5
 
 
@@ -149,6 +148,7 @@ def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
     run = f", run {claim['run_id']}" if "run_id" in claim else ""
     yield f"          granted {clock(claim['granted_at'], now_ms)}{run}"
     yield f"          claim {claim['claim_id']}"
+    yield from (f"          {said}" for said in timing_lines(claim.get("timing", {})))
     if "run_folder" in claim:
         yield f"          logs in {claim['run_folder']}"
     survivors = claim.get("survivors", [])

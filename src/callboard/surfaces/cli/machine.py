@@ -39,6 +39,9 @@ def add_to_attempt(host: Witness, projection: Projection, claim: dict[str, Any])
     ending = host.ending(claim["run_id"], claim["claim_id"])
     if ending is not None:
         claim["ending"] = ending
+    timing = host.timing(claim["run_id"], claim["claim_id"])
+    if timing:
+        claim["timing"] = timing
     survivors = host.survivors(claim["run_id"])
     if survivors:
         claim["survivors"] = survivors

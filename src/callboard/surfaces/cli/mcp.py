@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callboard.errors import CallboardError
-from callboard.surfaces.cli.chosen import Chosen, board_options, folders
+from callboard.surfaces.cli.chosen import Chosen, board_options
 
 if TYPE_CHECKING:
     from callboard.surfaces.mcp.session import Session
@@ -95,11 +95,10 @@ def _refuse_without_context(role: str | None) -> None:
 
 
 def _observer(ctx: click.Context) -> Session:
-    from callboard.board.execution.principal import read_principal
     from callboard.board.reading.activation import Viewer, activation_snapshot
     from callboard.surfaces.mcp.session import Session
 
     with ctx.ensure_object(Chosen).open_board() as chosen:
         # Whoever has no identity has posted nothing either.
-        viewer = Viewer("observer", read_principal(folders().config))
+        viewer = Viewer("observer", chosen.site.known_principal)
         return Session.observing(activation_snapshot(chosen.view(), viewer))

@@ -16,21 +16,8 @@ from typing import Any
 
 import click
 
-_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
-# Drawn as nothing or as a gap, although their category is that of letters, marks and symbols: the
-# ignorable code points of Unicode, and the two that are blank by design.
-_BLANK = frozenset(
-    map(
-        chr,
-        (
-            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159),
-            *range(0x180B, 0x1810),
-            *range(0xFE00, 0xFE10),
-            *range(0xE0100, 0xE01F0),
-        ),
-    )
-)
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+from callboard.visible import visible
+
 _SPACING = 2
 SHORT_ID = 12
 
@@ -76,28 +63,6 @@ def bad(text: str) -> Line:
 def faint(text: str) -> Line:
     """A line that may be skipped."""
     return Line(text, (("dim", True),))
-
-
-def visible(text: str) -> str:
-    """`text` with everything that is not plainly seen written as an escape."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(char if _is_seen(char) else _escaped(char) for char in text)
-
-
-def _is_seen(char: str) -> bool:
-    if char == " ":
-        return True
-    return char not in _BLANK and unicodedata.category(char) not in _UNSEEN
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    if char in _NAMED:
-        return _NAMED[char]
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def local_time(at_ms: int | None) -> str:

@@ -14,6 +14,7 @@ VERBS = {
     "explain": ("look", "explain", "Say why a node waits, or why a grant went where it went."),
     "trace": ("look", "trace", "List every commit that touched a node, Claim or dispatch."),
     "logs": ("logs", "logs", "Print the ends of a run's logs."),
+    "summary": ("summary", "summary", "Sum up what requests and runs came to, also in Markdown."),
     "dispatch": ("dispatch", "dispatch", "Grant and launch one batch."),
     "reconcile": ("recover", "reconcile", "Find out what became of open launches and deliveries."),
     "stop": ("recover", "stop", "Ask a run to end; its Claims end as failed attempts."),

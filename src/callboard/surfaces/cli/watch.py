@@ -15,8 +15,9 @@ from typing import Any
 from callboard.board.board import Board
 from callboard.board.reading.columns import COLUMNS
 from callboard.board.reading.overview import overview
-from callboard.surfaces.cli.render import coloured, rich_table, visible, write_text
+from callboard.surfaces.cli.render import coloured, rich_table, write_text
 from callboard.surfaces.cli.words import SHARE_HEADERS, share_row
+from callboard.visible import visible
 
 _SHOWN = 6
 _FACTS = 8

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from callboard import canonical
+from callboard.board.outputs.closed import NONE_CLOSED, ClosedClaims, read_closed
 from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome
 from callboard.board.outputs.regular import shown_name
@@ -31,6 +32,7 @@ from callboard.surfaces.cli.render import emit
 
 ASSIGNMENT_VARIABLE = "CALLBOARD_ASSIGNMENT"
 STAGING_VARIABLE = "CALLBOARD_STAGING"
+CLAIMS_VARIABLE = "CALLBOARD_CLAIMS"
 
 _claim = click.option(
     "--claim", metavar="HANDLE", help="The claim meant; needed where the run has several."
@@ -44,14 +46,28 @@ def worker() -> None:
 
 @worker.command(short_help="Print what this run is asked to do.")
 @_claim
+@click.option(
+    "--open", "only_open", is_flag=True, help="Without claims that ended before it began."
+)
 @board_options
 @click.pass_context
-def assignment(ctx: click.Context, claim: str | None) -> None:
-    """Print what this run is asked to do: all of it, or one claim."""
+def assignment(ctx: click.Context, claim: str | None, only_open: bool) -> None:
+    """Print what this run is asked to do: all of it, or one claim.
+
+    Claims that had ended before the run began are named on standard error.
+    """
+    if only_open and claim is not None:
+        raise click.UsageError("Give one of --claim and --open, not both.")
     found = _assignment()
+    closed = _closed() if only_open else _closed_quietly()
+    if only_open:
+        found = msgspec.structs.replace(found, claims=closed.open_members(found))
     part = found if claim is None else resolve(found, {SELECTOR: claim})
     document = msgspec.to_builtins(part)
     emit(ctx, document, msgspec.json.format(msgspec.json.encode(part), indent=2).decode())
+    for one in closed.closed:
+        if claim in (None, one.handle):
+            click.echo(one.text(), err=True)
 
 
 @worker.command(short_help="Say how a claim ended.")
@@ -193,6 +209,7 @@ def exec_(ctx: click.Context, claim: str | None, command: tuple[str, ...]) -> No
     """
     stager = _stager()
     member = stager.check_finish(claim)
+    _warn_of_closed(member.handle)
     as_json = ctx.ensure_object(Chosen).json
     stdout = sys.stderr.fileno() if as_json else None
     try:
@@ -250,6 +267,14 @@ def _leave_no_core() -> None:
 
 def _emit_receipt(ctx: click.Context, receipt: Receipt, what: str) -> None:
     emit(ctx, receipt.document(), f"staged for {receipt.handle}: {what}")
+    _warn_of_closed(receipt.handle)
+
+
+def _warn_of_closed(handle: str) -> None:
+    """Say where a wish cannot come true; it is staged all the same, and judged at the end."""
+    closed = _closed_quietly().of(handle)
+    if closed is not None:
+        click.echo(f"{closed.text()}; nothing staged for it has an effect", err=True)
 
 
 def _stager() -> Stager:
@@ -261,6 +286,21 @@ def _stager() -> Stager:
 
 def _assignment() -> Assignment:
     return read_assignment(_path(ASSIGNMENT_VARIABLE))
+
+
+def _closed() -> ClosedClaims:
+    """The claims that had ended before the run began; none where its host named no file of them."""
+    value = os.environ.get(CLAIMS_VARIABLE)
+    return read_closed(Path(value)) if value else NONE_CLOSED
+
+
+def _closed_quietly() -> ClosedClaims:
+    """The same for who only wants to mention them: a list that cannot be read keeps nobody."""
+    try:
+        return _closed()
+    except CallboardError as error:
+        click.echo(f"it cannot be told which claims had ended before: {error}", err=True)
+        return NONE_CLOSED
 
 
 def _path(variable: str) -> Path:

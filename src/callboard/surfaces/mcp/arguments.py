@@ -66,8 +66,11 @@ class FinishArguments(Record, frozen=True, kw_only=True):
     claim_handle: Handle = UNSET
 
 
-def schema_of(kind: type[Record]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments: a plain object that is closed."""
+def schema_of(kind: type[Record], *, has_claims: bool) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments: a plain object that is closed.
+
+    Who holds no Claim is not shown how to name one; naming one is refused all the same.
+    """
     _references, components = msgspec.json.schema_components([kind])
     found: dict[str, Any] = components[kind.__name__]
     properties = found["properties"]
@@ -77,6 +80,8 @@ def schema_of(kind: type[Record]) -> dict[str, Any]:
     if SELECTOR in properties:
         # What else is given for it is the rule's to refuse, with a code that says why.
         properties[SELECTOR] = {"type": "string", **properties[SELECTOR]}
+        if not has_claims:
+            del properties[SELECTOR]
     return {
         "type": "object",
         "properties": {

@@ -19,8 +19,8 @@ from callboard.surfaces.mcp.handing_over import selected, staged
 from callboard.surfaces.mcp.session import Session
 
 _PLAN = (
-    "The plan, as a plan file has it: graph, nodes with key, payload, after, contract, worker, "
-    "and optional defaults."
+    "The plan, as a plan file has it: graph, and nodes with key, payload, and where wanted after, "
+    "profile, contract, priority and fairness_key."
 )
 
 
@@ -49,7 +49,7 @@ class DispatchArguments(Record, frozen=True, kw_only=True):
 
 def submit(session: Session, arguments: SubmitArguments, raw: Mapping[str, Any]) -> Document:
     """Stage a plan."""
-    return staged(session.stager().submit(canonical.encode(arguments.plan), selected(raw)))
+    return staged(session.asker().submit(canonical.encode(arguments.plan), selected(raw)))
 
 
 def dispatch_next(
@@ -58,7 +58,7 @@ def dispatch_next(
     """Stage the wish for the next fair batch."""
     claims, launches, pool = arguments.max_claims, arguments.max_dispatches, arguments.pool
     return staged(
-        session.stager().dispatch_next(
+        session.asker().dispatch_next(
             claims if isinstance(claims, int) else 1,
             launches if isinstance(launches, int) else 1,
             pool if isinstance(pool, str) else None,

@@ -15,7 +15,7 @@ from callboard import canonical
 from callboard.board.outputs.beneath import read_beneath
 from callboard.board.outputs.messages import MAX_PATCH_PATHS, MAX_REASON
 from callboard.board.outputs.scope import SELECTOR
-from callboard.board.outputs.staging import Given, Receipt, Selector, Stager
+from callboard.board.outputs.staging import AgentReceipt, Given, Receipt, Selector, Stager
 from callboard.board.protocol.output_types import is_own_type
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.validate import near, show
@@ -126,7 +126,7 @@ def output(session: Session, arguments: OutputArguments, raw: Mapping[str, Any])
     return staged(kind.stage(wish))
 
 
-def staged(receipt: Receipt) -> Document:
+def staged(receipt: Receipt | AgentReceipt) -> Document:
     """The answer to a wish: it is on file, and that is all that has happened."""
     return {**receipt.document(), "provenance": PROVENANCE}
 

@@ -8,35 +8,53 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Literal
 
+from callboard.board.outputs.agent_intents import AgentIntent, BatchIntent
+from callboard.board.outputs.agent_staging import AgentStager
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.judgement import Judge, not_loaded
 from callboard.board.outputs.messages import Terms, read_terms
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
-from callboard.surfaces.mcp.answers import Document
+from callboard.surfaces.mcp.answers import Document, size_of
 from callboard.surfaces.mcp.session import Session
 
 PROVENANCE: Literal["staged_preview"] = "staged_preview"
 _NOTE = "wishes only: nothing of this is durable, granted, bound or authorized yet"
 _MAX_LISTED = 16
+_MAX_BYTES = 8 * 1024
 
 
 def preview(session: Session) -> Document:
-    """`{provenance, note, count, refused, claims, intents}`, with the latest intents at the end."""
-    if session.staging is None or session.assignment is None:
-        return {"provenance": PROVENANCE, "note": _NOTE, "count": 0, "intents": []}
-    with StagingFolder(session.staging) as folder:
-        intents, refused, judge = _judged(folder, session.assignment)
-    listed = intents[-_MAX_LISTED:]
-    return {
-        "provenance": PROVENANCE,
-        "note": _NOTE,
-        "count": len(intents),
-        "refused": refused,
-        "claims": _claims(judge, intents),
-        "intents": listed,
-        "earlier_intents": len(intents) - len(listed),
-    }
+    """`{provenance, note, count, intents, earlier_intents}`, the latest intents at the end; of a
+    worker `claims` as well, and how many messages in its folder are `refused`."""
+    more: Document = {}
+    asker = session.asker()
+    if isinstance(asker, AgentStager):
+        intents = [_request(one) for one in asker.staged()]
+    else:
+        assert session.staging is not None
+        assert session.assignment is not None
+        with StagingFolder(session.staging) as folder:
+            intents, refused, judge = _judged(folder, session.assignment)
+        more = {"refused": refused, "claims": _claims(judge, intents)}
+    found: Document = {"provenance": PROVENANCE, "note": _NOTE, "count": len(intents), **more}
+    listed: list[Document] = []
+    room = _MAX_BYTES - size_of(found)
+    for intent in reversed(intents[-_MAX_LISTED:]):
+        room -= size_of(intent) + 1
+        if room < 0:
+            break
+        listed.insert(0, intent)
+    return {**found, "intents": listed, "earlier_intents": len(intents) - len(listed)}
+
+
+def _request(intent: AgentIntent) -> Document:
+    """A request of an agent without a Claim."""
+    found: Document = {"intent_id": intent.intent_id, "status": "staged", "kind": intent.kind}
+    if isinstance(intent, BatchIntent):
+        found |= {"max_claims": intent.max_claims, "max_dispatches": intent.max_dispatches}
+        found |= {} if intent.pool is None else {"pool": intent.pool}
+    return found
 
 
 def _judged(folder: StagingFolder, assignment: Assignment) -> tuple[list[Document], int, Judge]:

@@ -43,21 +43,22 @@ def read(session: Session, arguments: ReadArguments, _raw: Mapping[str, Any]) ->
         _pool(session, pool)
     column = arguments.column if isinstance(arguments.column, str) else None
     filters = canonical.digest({"column": column, "pool": pool})[:16]
-    start = _position(session, arguments.cursor, filters)
+    is_first = not isinstance(arguments.cursor, str)
+    start = 0 if is_first else _position(session, arguments.cursor, filters)
     matching = [
         node
         for node in snapshot.nodes
         if column in (None, node.column) and pool in (None, node.pool)
     ]
     document: Document = {**snapshot.stamp(), "count": len(matching)}
-    if start == 0:
+    if is_first:
         document |= _board(session, pool)
     nodes = _page(
         matching[start:],
         arguments.limit if isinstance(arguments.limit, int) else _LIMIT,
         bodies=arguments.bodies is True,
         room=MAX_ANSWER_BYTES - _SPARE - size_of(document),
-        is_first=start == 0,
+        is_first=is_first,
     )
     document["nodes"] = nodes
     after = start + len(nodes)
@@ -113,7 +114,9 @@ def _board(session: Session, pool: str | None) -> Document:
     chosen = [one for one in snapshot.pools if pool in (None, one.pool)]
     room = _MAX_POOLS_BYTES
     for one in chosen:
-        facts = msgspec.to_builtins(one) if pool is not None else _brief(one)
+        facts = _brief(one)
+        if pool is not None and size_of(whole := msgspec.to_builtins(one)) < room:
+            facts = whole
         room -= size_of(facts) + 1
         if room < 0:
             found["pools_left_out"] = len(chosen) - len(found["pools"])
@@ -144,10 +147,8 @@ def _cursor(session: Session, position: int, filters: str) -> str:
 
 def _position(session: Session, cursor: object, filters: str) -> int:
     """Where a page begins. A cursor walks one snapshot under one filter."""
-    if not isinstance(cursor, str):
-        return 0
     try:
-        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), b"-_", validate=True)
+        data = base64.b64decode(str(cursor) + "=" * (-len(str(cursor)) % 4), b"-_", validate=True)
         value = canonical.decode(data)
     except (ValueError, binascii.Error, CallboardError):
         value = None
@@ -157,7 +158,7 @@ def _position(session: Session, cursor: object, filters: str) -> int:
         "where": filters,
     }:
         at = value["at"]
-        if type(at) is int and 0 < at <= len(session.snapshot.nodes):
+        if type(at) is int and 0 <= at <= len(session.snapshot.nodes):
             return at
     raise CallboardError(
         "cursor_invalid",

@@ -29,7 +29,8 @@ from callboard.surfaces.mcp.session import Session
 from callboard.surfaces.mcp.tools import INSTRUCTIONS, call, tools_of
 from callboard.surfaces.mcp.wire import MAX_REQUEST_BYTES, Requests, TooLong, write_all
 
-_LAST_WORDS_S = 1.0
+# How long what is under way is waited for once the client has closed its end.
+_LAST_WORDS_S = 0.5
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -40,12 +41,38 @@ def run(session: Session, requests: Requests, first: bytes | TooLong, writing: i
     anyio.run(_serve, session, requests, first, writing)
 
 
+class _Owed:
+    """The requests that are not answered yet."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._settled = anyio.Event()
+
+    def ask(self) -> None:
+        """One more."""
+        self._count += 1
+        self._settled = anyio.Event()
+
+    def answer(self) -> None:
+        """One less."""
+        self._count -= 1
+        if self._count <= 0:
+            self._settled.set()
+
+    async def settle(self) -> None:
+        """Wait until all are answered, for a moment at most."""
+        with anyio.move_on_after(_LAST_WORDS_S):
+            if self._count > 0:
+                await self._settled.wait()
+
+
 async def _serve(
     session: Session, requests: Requests, first: bytes | TooLong, writing: int
 ) -> None:
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     written = anyio.Event()
+    owed = _Owed()
     server = _server(session)
     async with anyio.create_task_group() as tasks:
 
@@ -53,12 +80,13 @@ async def _serve(
             async with to_server, to_client.clone() as answers:
                 line: bytes | TooLong | None = first
                 while line is not None:
-                    await _take(line, to_server, answers)
+                    await _take(line, to_server, answers, owed)
                     line = await anyio.to_thread.run_sync(requests.next, abandon_on_cancel=True)
+                await owed.settle()
 
         async def write() -> None:
             try:
-                await _send(from_server, writing)
+                await _send(from_server, writing, owed)
             except OSError:
                 # The client does not listen any more, so there is nobody to serve.
                 tasks.cancel_scope.cancel()
@@ -73,10 +101,11 @@ async def _serve(
         tasks.cancel_scope.cancel()
 
 
-async def _take(line: bytes | TooLong, to_server: Incoming, answers: Outgoing) -> None:
+async def _take(line: bytes | TooLong, to_server: Incoming, answers: Outgoing, owed: _Owed) -> None:
     """Hand a line on to the engine, or say why it is none."""
     if isinstance(line, TooLong):
         text = f"a request may have {MAX_REQUEST_BYTES} bytes; hand larger things over as files"
+        owed.ask()
         await _complain(answers, types.INVALID_REQUEST, text, line.request_id)
         return
     if not line.strip():
@@ -84,8 +113,11 @@ async def _take(line: bytes | TooLong, to_server: Incoming, answers: Outgoing) -
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
+        owed.ask()
         await _complain(answers, types.PARSE_ERROR, "the line is no JSON-RPC message", None)
         return
+    if isinstance(message, types.JSONRPCRequest):
+        owed.ask()
     await to_server.send(SessionMessage(message))
 
 
@@ -96,13 +128,17 @@ async def _complain(answers: Outgoing, code: int, text: str, request_id: int | s
     )
 
 
-async def _send(messages: MemoryObjectReceiveStream[SessionMessage], writing: int) -> None:
+async def _send(
+    messages: MemoryObjectReceiveStream[SessionMessage], writing: int, owed: _Owed
+) -> None:
     async with messages:
         async for one in messages:
             line = one.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
             await anyio.to_thread.run_sync(
                 write_all, writing, line.encode(), abandon_on_cancel=True
             )
+            if isinstance(one.message, types.JSONRPCResponse | types.JSONRPCError):
+                owed.answer()
 
 
 def _server(session: Session) -> Server[Any]:
@@ -139,7 +175,7 @@ def _listed(session: Session) -> list[types.Tool]:
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            input_schema=schema_of(tool.arguments),
+            input_schema=schema_of(tool.arguments, has_claims=session.role == "worker"),
             annotations=types.ToolAnnotations(
                 read_only_hint=not tool.stages, destructive_hint=False, open_world_hint=False
             ),

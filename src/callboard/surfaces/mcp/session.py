@@ -10,6 +10,7 @@ from pathlib import Path
 
 from callboard import canonical
 from callboard.board.execution.intent_checks import INTENT_CHECKS
+from callboard.board.outputs.agent_staging import AgentStager
 from callboard.board.outputs.context import AgentTerms, read_context
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.regular import read_regular
@@ -23,6 +24,9 @@ from callboard.board.reading.activation_document import (
     read_snapshot,
 )
 from callboard.errors import CallboardError
+
+# Whose context states no terms may propose Work, and launch none of it.
+_NOTHING = AgentTerms(max_dispatches=0, max_claims=0, pool=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +72,20 @@ class Session:
         )
 
     def stager(self) -> Stager:
-        """What stages a worker's wishes."""
+        """What stages a worker's wishes. Raises `role_forbidden` for everybody else."""
         if self.staging is None or self.assignment is None:
             raise CallboardError(
                 "role_forbidden",
-                f"a {self.role} has no Claim to speak for",
+                f"the role {self.role} has no Claim to speak for",
                 "only the worker of a run can finish Claims and hand outputs over",
             )
         return Stager(self.staging, self.assignment, INTENT_CHECKS)
+
+    def asker(self) -> Stager | AgentStager:
+        """What stages requests to the board, of whoever may have any."""
+        if self.staging is None or self.assignment is not None:
+            return self.stager()
+        return AgentStager(self.staging, self.role, self.terms or _NOTHING, INTENT_CHECKS)
 
 
 def _assignment(path: Path) -> Assignment:

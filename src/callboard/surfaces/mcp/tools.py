@@ -25,6 +25,8 @@ from callboard.surfaces.mcp.session import Session
 
 EVERYBODY: tuple[Role, ...] = get_args(Role)
 WORKER: tuple[Role, ...] = ("worker",)
+WHO_POSTS: tuple[Role, ...] = ("producer", "dispatcher", "worker")
+WHO_ASKS: tuple[Role, ...] = ("dispatcher", "worker")
 
 INSTRUCTIONS = """\
 These tools show a board of work as it was when you were started, and stage wishes. They never
@@ -85,7 +87,7 @@ TOOLS: tuple[Tool, ...] = (
         "once that is completed; nodes inherit pool, priority and fairness key where they say "
         "none. Which node is worked on next is never yours to choose.",
         asking.SubmitArguments,
-        WORKER,
+        WHO_POSTS,
         asking.submit,
     ),
     Tool(
@@ -94,7 +96,7 @@ TOOLS: tuple[Tool, ...] = (
         "Stage the wish that the next nodes in turn be granted and launched, within bounds. Which "
         "ones these are is decided when the wish is processed, by the board alone.",
         asking.DispatchArguments,
-        WORKER,
+        WHO_ASKS,
         asking.dispatch_next,
     ),
     Tool(

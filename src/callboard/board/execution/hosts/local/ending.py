@@ -30,8 +30,11 @@ class Ending:
     trouble: str | None = None
     error: Mapping[str, object] | None = None
 
-    def after(self, name: str, program: str, outcome: Outcome) -> Ending:
-        """The ending once one more command is over: success, failure, or how it was cut short."""
+    def after(self, name: str, program: str, outcome: Outcome, *, began_ms: int) -> Ending:
+        """The ending once one more command is over: success, failure, or how it was cut short.
+
+        `began_ms` is when it was let go, in Unix ms.
+        """
         if outcome.ended == "exited":
             conclusion = SUCCESS if outcome.exit_code == 0 else FAILURE
         else:
@@ -46,5 +49,13 @@ class Ending:
             outcome.exit_code,
             outcome.signal,
             tuple(survivors),
-            (*self.commands, {"command": name, "program": program, **outcome.document()}),
+            (
+                *self.commands,
+                {
+                    "command": name,
+                    "program": program,
+                    "began_ms": began_ms,
+                    **outcome.document(),
+                },
+            ),
         )

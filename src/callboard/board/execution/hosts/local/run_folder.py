@@ -74,9 +74,19 @@ class RunFolder:
         return self.root / "assignment.json"
 
     @property
+    def claims(self) -> Path:
+        """Which of its Claims had ended before it began."""
+        return self.root / "claims.json"
+
+    @property
     def report(self) -> Path:
         """How the run ended and what it staged, for people."""
         return self.root / "report.json"
+
+    @property
+    def summary(self) -> Path:
+        """What the run came to on the board, for people and in Markdown; `.json` beside it."""
+        return self.root / "summary.md"
 
     @property
     def supervisor_log(self) -> Path:

@@ -22,7 +22,7 @@ from callboard import canonical, files, telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.activation import activate
 from callboard.board.execution.carriage import Carriage
-from callboard.board.execution.closing import closed_text
+from callboard.board.execution.closing import closed_claims, closed_text
 from callboard.board.execution.disposal import dispose
 from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local import adoption
@@ -32,14 +32,17 @@ from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
 from callboard.board.execution.hosts.local.run_agent import agent_variables, put_agent_files
 from callboard.board.execution.hosts.local.run_folder import RunFolder
+from callboard.board.execution.hosts.local.run_summary import write_summary
+from callboard.board.execution.hosts.local.run_timing import timing
 from callboard.board.execution.outlast import PASSING, outlast
 from callboard.board.execution.principal import read_principal
 from callboard.board.execution.site import Folders, Site
 from callboard.board.execution.wrapup import WrapUp
+from callboard.board.outputs.closed import NONE_CLOSED, closed_bytes
 from callboard.board.outputs.fault_document import fault_document
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
-from callboard.board.projection.entities import DispatchState
+from callboard.board.projection.entities import ClaimState, DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.lifecycle import Proof
 from callboard.board.publishing.recipe import MAX_RECIPE_BYTES, Recipe, parse_recipe
@@ -74,6 +77,8 @@ class Supervisor:
         self._folder = RunFolder.of(site.folders.state, run_id)
         self._git = Git(environment.get("PATH", os.defpath))
         self._carriage = Carriage(site)
+        self._closed = NONE_CLOSED
+        self._sharing: list[ClaimState] = []
         self._held: HeldProcess | None = None
         self._asked_to_stop = False
 
@@ -114,6 +119,7 @@ class Supervisor:
             self._run_id,
             self._folder,
             terms,
+            closed=self._closed,
             # Whoever reads of a Claim's end on the board finds the reason in the folder.
             keep=partial(self._write_report, ending),
             on_wait=self._tell_of_waiting,
@@ -124,6 +130,7 @@ class Supervisor:
         self._write_report(ending, report)
         self._end(ending)
         self._release(ending)
+        write_summary(self._site, self._folder, self._dispatch_id, self._note)
         self._dispose(state)
         return True
 
@@ -135,10 +142,15 @@ class Supervisor:
         self._write_report(ending, {})
         self._end(ending)
         self._release(ending)
+        write_summary(self._site, self._folder, self._dispatch_id, self._note)
 
     def _tell(self, state: DispatchState) -> None:
-        """Say for which Claims this run is."""
+        """Say for which Claims this run is, and note which of them have ended already."""
         members = state.assignment.claims
+        history = self._site.publisher.known()
+        self._closed = closed_claims(history, state)
+        open_members = self._closed.open_members(state.assignment)
+        self._sharing = [history.projection.claims[one.claim_id] for one in open_members]
         telemetry.tell(
             pool=state.assignment.pool,
             claim_refs=[one.claim_id for one in members],
@@ -174,11 +186,11 @@ class Supervisor:
                 return replace(ending, conclusion=_STOPPED)
             try:
                 with telemetry.span(_SPANS[name], dispatch_id=self._dispatch_id) as span:
-                    outcome = self._run_command(name, argv, timeout_s, recipe)
+                    began_ms, outcome = self._run_command(name, argv, timeout_s, recipe)
                     span.set(result=outcome.ended)
             except CallboardError as error:
                 return self._cut_short(ending, f"{name} could not be started", error)
-            ending = ending.after(name, argv[0], outcome)
+            ending = ending.after(name, argv[0], outcome, began_ms=began_ms)
             if outcome.ended == "start_failed":
                 self._say_not_started(name, argv[0], str(outcome.reason))
             if ending.conclusion != SUCCESS:
@@ -225,6 +237,7 @@ class Supervisor:
             folder.put_command()
             prepare_folder(folder.staging, self._terms(state, recipe))
             files.publish(folder.assignment, canonical.encode(state.assignment) + b"\n")
+            files.publish(folder.claims, closed_bytes(self._closed))
             put_agent_files(folder, self._site, state.assignment, with_tools=recipe.mcp)
         self._carriage.bring_inputs(state.assignment)
         workspace.create(
@@ -233,7 +246,8 @@ class Supervisor:
 
     def _run_command(
         self, name: str, argv: Sequence[str], timeout_s: float, recipe: Recipe
-    ) -> Outcome:
+    ) -> tuple[int, Outcome]:
+        """How the command ended, and when it was let go, in Unix ms."""
         folder = self._folder
         outer = self._environment
         path = f"{folder.bin}{os.pathsep}{outer.get('PATH', os.defpath)}"
@@ -242,6 +256,7 @@ class Supervisor:
             {**outer, "PATH": path},
             {
                 "CALLBOARD_ASSIGNMENT": str(folder.assignment),
+                "CALLBOARD_CLAIMS": str(folder.claims),
                 "CALLBOARD_STAGING": str(folder.staging),
                 **agent_variables(folder, with_tools=recipe.mcp),
                 **telemetry.outgoing(outer),
@@ -263,7 +278,7 @@ class Supervisor:
             if self._asked_to_stop:
                 held.request_stop()
             try:
-                return held.run()
+                return self._site.clock.now_ms(), held.run()
             finally:
                 self._held = None
 
@@ -310,6 +325,7 @@ class Supervisor:
             "dispatch_id": self._dispatch_id,
             "conclusion": ending.conclusion,
             "commands": list(ending.commands),
+            **timing(ending, self._sharing),
             **({} if ending.trouble is None else {"trouble": ending.trouble}),
             **({} if ending.error is None else {"error": dict(ending.error)}),
             **report,

@@ -16,6 +16,7 @@ from callboard.board.execution.hosts.local import registry_file
 from callboard.board.execution.hosts.local.identity import state as liveness
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.hosts.local.run_report import claim_ending, read_report
+from callboard.board.execution.hosts.local.run_timing import read_timing
 from callboard.board.execution.site import Site
 from callboard.board.projection.entities import DispatchState
 from callboard.errors import CallboardError
@@ -51,6 +52,11 @@ class Witness:
         where this host has none. See `run_report.claim_ending`."""
         report = read_report(RunFolder.of(self._site.folders.state, run_id))
         return None if report is None else claim_ending(report, claim_id)
+
+    def timing(self, run_id: str, claim_id: str | None = None) -> dict[str, int]:
+        """How long the run's set-up and work took, and the Claim waited, by the same report."""
+        report = read_report(RunFolder.of(self._site.folders.state, run_id))
+        return {} if report is None else read_timing(report, claim_id)
 
     def survivors(self, run_id: str) -> list[dict[str, object]]:
         """`{pid, started, command}` of what was still running when a run had ended, and is nobody's
