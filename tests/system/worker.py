@@ -114,6 +114,11 @@ class Worker:
         """Stage a memory."""
         self._stager.memory(document.encode(), self._member.handle)
 
+    def do_own(self, argument: str) -> None:
+        """Stage an output of a project's own type: its name, then its body."""
+        name, _, document = argument.partition(" ")
+        self._stager.own(name, document.encode(), self._member.handle)
+
     def do_submit(self, plan: str) -> None:
         """Stage a plan, whose nodes keep the journal, too."""
         document = json.loads(plan)
@@ -132,6 +137,11 @@ class Worker:
     def do_write(self, name: str) -> None:
         """Leave a file in the work tree."""
         Path(name).write_text("left\n")
+
+    def do_plant(self, argument: str) -> None:
+        """Leave a file with a text, wherever it may lie."""
+        name, _, text = argument.partition(" ")
+        Path(name).write_text(text)
 
     def do_mkdir(self, name: str) -> None:
         """Leave a folder, where a file may be meant to be."""

@@ -111,7 +111,8 @@ class World:
         """Start a dispatching process, with a fault if one is given."""
         outer = {**os.environ, **(environment or {})}
         if fault is not None:
-            outer |= {"FAULT": fault_text(fault), "PYTHONPATH": str(HERE / "faults")}
+            path = [str(HERE / "faults"), *filter(None, [outer.get("PYTHONPATH")])]
+            outer |= {"FAULT": fault_text(fault), "PYTHONPATH": os.pathsep.join(path)}
         process = subprocess.Popen(
             [
                 sys.executable, DISPATCHING, verb, str(self.path), str(self.folders.config),

@@ -16,6 +16,7 @@ from callboard.board.outputs.descriptor import (
     BRANCHES,
     CONTROLS,
     NOTES,
+    OWN,
     Descriptor,
     Entry,
     prepared_ref,
@@ -29,7 +30,7 @@ from callboard.errors import CallboardError
 
 _PINS = "refs/callboard/pins/"
 _INPUTS = "refs/callboard/inputs/"
-_OURS = (ARTIFACTS, NOTES, CONTROLS, BRANCHES + BRANCH_FOLDER)
+_OURS = (ARTIFACTS, NOTES, CONTROLS, OWN, BRANCHES + BRANCH_FOLDER)
 
 
 class Carriage:

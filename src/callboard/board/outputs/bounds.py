@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from callboard.board.outputs.registered import is_registered
 from callboard.board.protocol.contract import EffectContract, OutputRule, Verification, contract_of
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.output_types import BUILT_IN, most_of
@@ -46,6 +47,12 @@ class Bounds:
         """Whether the Work's contract has the type, so that its outputs are described."""
         return self._contract is not None and self._contract.rule(output_type) is not None
 
+    def verification(self, output_type: str) -> Verification | None:
+        """What the contract wants each output of a type to be judged by, if anything."""
+        rule = None if self._contract is None else self._contract.rule(output_type)
+        asked = None if rule is None else rule.verification
+        return asked if isinstance(asked, Verification) else None
+
     def check(self, output_type: str, count: int) -> None:
         """Judge the `count`-th output of a type: `output_not_declared` or `output_limit`."""
         most = self._most(output_type)
@@ -71,12 +78,12 @@ class Bounds:
     def _unmet_contract(self, contract: EffectContract, counts: Mapping[str, int]) -> list[Unmet]:
         found: list[Unmet] = []
         for rule in contract.outputs:
-            if isinstance(rule.verification, Verification):
+            asked = rule.verification
+            if isinstance(asked, Verification) and not is_registered(asked.verifier_id):
                 found.append(
                     Unmet(
                         "verifier_unknown",
-                        f"no verifier {rule.verification.verifier_id} is registered here to judge "
-                        f"{rule.type}",
+                        f"no verifier {asked.verifier_id} is registered here to judge {rule.type}",
                     )
                 )
             count = counts.get(rule.type, 0)

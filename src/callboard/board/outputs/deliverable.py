@@ -12,19 +12,22 @@ from callboard.board.outputs.bounds import Bounds
 from callboard.board.outputs.descriptor import (
     ARTIFACTS,
     BRANCHES,
+    OWN,
     PREPARED,
     memory_branch,
     patch_branch,
 )
 from callboard.board.outputs.handlers.memory import check_base
+from callboard.board.outputs.own_call import check_installed
 from callboard.board.outputs.resources import SCOPE_FIELD, parse_scope
 from callboard.board.protocol.contract import contract_of
 from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Work
+from callboard.board.protocol.output_types import is_own_type
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 
-_LACKING = frozenset({"output_limit", "output_missing", "output_not_declared", "verifier_unknown"})
+_LACKING = frozenset({"output_limit", "output_missing", "output_not_declared"})
 """What another contract, or another recipe, would put right."""
 
 
@@ -42,8 +45,9 @@ def check_deliverable(
 
     `memory` is what that recipe lets it remember, `began_at` the commit its runs begin at. Raises
     `output_not_declared`, `output_limit`, `output_missing`, `verifier_unknown`, `scope_invalid`,
-    `contract_invalid`, `memory_base_missing` or `path_taken` where no memory could stand, or
-    `ref_conflict` where a branch or another ref of the repository stands in the way of its outputs.
+    `contract_invalid`, `handler_missing`, `memory_base_missing` or `path_taken` where no memory
+    could stand, or `ref_conflict` where a branch or another ref of the repository stands in the way
+    of its outputs.
     """
     try:
         _check(repository, work, recipe)
@@ -75,8 +79,15 @@ def _check(repository: Repository, work: Work, recipe: Mapping[str, tuple[int, i
     for rule in contract.outputs:
         if rule.max > 0:
             bounds.check(rule.type, max(rule.min, 1))
+            if is_own_type(rule.type):
+                check_installed(rule.type)
+                _check_folder(repository, OWN, "outputs of own types are kept")
     for unmet in bounds.unmet({rule.type: rule.max for rule in contract.outputs}):
-        raise CallboardError(unmet.code, unmet.message)
+        raise CallboardError(
+            unmet.code,
+            unmet.message,
+            "install the package that has it among its callboard.verifiers, or change the contract",
+        )
     if contract.rule("patch") is not None:
         _check_branch(repository, patch_branch(work.work_id, 1), "patches")
     if contract.rule("artifact") is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from callboard.board.outputs.authority import Desk, Place
 from callboard.board.outputs.bounds import Bounds, Unmet
 from callboard.board.outputs.descriptor import (
@@ -20,6 +22,8 @@ from callboard.board.outputs.descriptor import (
 from callboard.board.outputs.handlers.gate import entry_type
 from callboard.board.outputs.handlers.registry import handler_of
 from callboard.board.outputs.prepared import read_prepared
+from callboard.board.outputs.registered import is_registered, judge
+from callboard.board.protocol.contract import Verification
 from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Payload
 from callboard.board.storage.repository import Repository
@@ -28,10 +32,11 @@ from callboard.errors import CallboardError
 # What the repository holds is itself the fault; everything else is a fault of this attempt to look.
 _FOUND_WRONG = frozenset(
     {
-        "artifact_name_invalid", "descriptor_invalid", "duplicate_key", "invalid_json",
-        "invalid_unicode", "noncanonical_number", "object_corrupt", "object_missing",
-        "object_wrong_kind", "output_limit", "output_not_declared", "output_unverified",
-        "patch_empty", "ref_invalid", "resource_limit",
+        "artifact_name_invalid", "descriptor_invalid", "duplicate_key", "handler_failed",
+        "handler_missing", "invalid_json", "invalid_unicode", "noncanonical_number",
+        "object_corrupt", "object_missing", "object_wrong_kind", "output_limit",
+        "output_not_declared", "output_refused", "output_unverified", "patch_empty", "ref_invalid",
+        "resource_limit",
     }
 )  # fmt: skip
 
@@ -96,8 +101,23 @@ def verify_delivery(
             continue
         counts[output_type] = counts.get(output_type, 0) + 1
         found.append(entry)
+        missing.extend(_judged(place, entry, bounds.verification(output_type)))
     missing.extend(bounds.unmet(counts))
     return _delivery(found, missing)
+
+
+def _judged(place: Place, entry: Entry, asked: Verification | None) -> list[Unmet]:
+    """What the contract's own verifier has against an output that is there; one that is not
+    registered here is among what the bounds lack."""
+    if asked is None or not is_registered(asked.verifier_id):
+        return []
+    try:
+        wrong = judge(place.repository, asked, msgspec.to_builtins(entry))
+    except CallboardError as error:
+        return [_missing(error)]
+    if wrong is None:
+        return []
+    return [Unmet("verification_failed", f"{asked.verifier_id} of {entry_type(entry)}: {wrong}")]
 
 
 def _prepared(place: Place, missing: list[Unmet]) -> Descriptor | None:

@@ -16,6 +16,7 @@ from callboard import canonical
 from callboard.board.outputs.artifact_names import check_name, encode_name
 from callboard.board.outputs.claims import BatchOutput, BodyOutput
 from callboard.board.outputs.messages import MAX_RESULT_BYTES, Size
+from callboard.board.outputs.resources import Target
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity, Revision
@@ -25,6 +26,7 @@ from callboard.errors import CallboardError
 ARTIFACTS = "refs/callboard/artifacts/"
 NOTES = "refs/callboard/notes/"
 CONTROLS = "refs/callboard/controls/"
+OWN = "refs/callboard/own/"
 PREPARED = "refs/callboard/prepared/"
 BRANCHES = "refs/heads/"
 BRANCH_FOLDER = "callboard/"
@@ -106,7 +108,29 @@ class NoopEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="noop")
     reason: str
 
 
-Entry = ArtifactEntry | PatchEntry | NoteEntry | MemoryEntry | SubmitEntry | BatchEntry | NoopEntry
+class OwnEntry(Record, frozen=True, kw_only=True, tag_field="type", tag="own"):
+    """One output of a project's own type: the blob with its body under `ref`, what its handler
+    prepared, and what the effect touches."""
+
+    output_type: Identity
+    ref: str
+    blob: Revision
+    sha256: Digest
+    size_bytes: Size
+    data: Payload
+    target: Target
+
+
+Entry = (
+    ArtifactEntry
+    | PatchEntry
+    | NoteEntry
+    | MemoryEntry
+    | SubmitEntry
+    | BatchEntry
+    | NoopEntry
+    | OwnEntry
+)
 ControlEntry = SubmitEntry | BatchEntry
 _ORDER = {
     kind: place
@@ -254,6 +278,21 @@ def note_entry(claim_id: str, output: BodyOutput, blob: str) -> NoteEntry:
     )
 
 
+def own_entry(
+    claim_id: str, output: BodyOutput, blob: str, data: Payload, target: Target
+) -> OwnEntry:
+    """The entry of an output of a project's own type, whose body is in `blob`."""
+    return OwnEntry(
+        output_type=output.type,
+        ref=numbered_ref(OWN, claim_id, output.type, output.number),
+        blob=blob,
+        sha256=output.sha256,
+        size_bytes=output.size_bytes,
+        data=data,
+        target=target,
+    )
+
+
 def submit_entry(claim_id: str, output: BodyOutput, blob: str) -> SubmitEntry:
     """The entry of a plan that is in `blob`."""
     return SubmitEntry(
@@ -289,12 +328,19 @@ def refs_of(entry: Entry) -> dict[str, str | None]:
         return {BRANCHES + entry.branch: entry.commit}
     if isinstance(entry, ControlEntry):
         return {entry.ref: None}
+    if isinstance(entry, OwnEntry):
+        # What a handler keeps beside the body goes with it; other refs are not ours to carry.
+        kept = entry.target.ref
+        beside = isinstance(kept, str) and kept.startswith(entry.ref.rpartition("/")[0] + "/")
+        return {**({str(kept): None} if beside else {}), entry.ref: entry.blob}
     return {}
 
 
 def _place(entry: Entry) -> tuple[int, bytes]:
     if isinstance(entry, ArtifactEntry):
         name = entry.name
+    elif isinstance(entry, OwnEntry):
+        name = entry.ref
     else:
         name = next(iter(refs_of(entry)), "")
     return (_ORDER[entry_kind(entry)], name.encode("utf-8"))

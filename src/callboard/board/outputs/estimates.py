@@ -1,7 +1,7 @@
 """What an output will look like in a descriptor, told before anything of it is stored.
 
 So that too many outputs are refused while they are staged. An estimate is never smaller than the
-real entry.
+real entry, save that of a project's own type.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from callboard.board.outputs.descriptor import (
     batch_entry,
     memory_estimate,
     note_entry,
+    own_entry,
     patch_estimate,
     submit_entry,
 )
 from callboard.board.outputs.messages import MemoryTerms, Terms
+from callboard.board.outputs.resources import Target
 from callboard.board.protocol.commit import AssignedClaim
 from callboard.board.protocol.memory_rules import MAX_BRANCH_BYTES, MAX_PATH_BYTES
+from callboard.board.protocol.output_types import is_own_type
 
+_REPOSITORY = "o/r"
 _NAME, _PATH = "m" * MAX_BRANCH_BYTES, "m" * MAX_PATH_BYTES
 
 
@@ -47,6 +51,10 @@ def estimate(member: AssignedClaim, pool: str, output: Output, terms: Terms) -> 
             (known.branch, known.path) if isinstance(known, MemoryTerms) else (_NAME, _PATH)
         )
         return memory_estimate(member.work_id, name, path, output, oid_length)
+    if isinstance(output, BodyOutput) and is_own_type(output.type):
+        # What its handler adds is known once it was asked, and judged then.
+        target = Target(repository=_REPOSITORY)
+        return own_entry(claim_id, output, "0" * oid_length, {}, target)
     if isinstance(output, BodyOutput):
         make = submit_entry if output.type == "submit" else note_entry
         return make(claim_id, output, "0" * oid_length)

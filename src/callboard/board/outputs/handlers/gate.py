@@ -9,7 +9,7 @@ from __future__ import annotations
 from callboard.board.outputs.authority import EffectContext
 from callboard.board.outputs.bounds import NOOP
 from callboard.board.outputs.claims import Output
-from callboard.board.outputs.descriptor import Entry, entry_kind
+from callboard.board.outputs.descriptor import Entry, OwnEntry, entry_kind
 from callboard.board.outputs.handlers.registry import handler_of
 from callboard.board.outputs.resources import Reach, check_target
 from callboard.board.protocol.contract import contract_of
@@ -18,7 +18,7 @@ from callboard.errors import CallboardError
 
 def entry_type(entry: Entry) -> str:
     """The output type of an entry."""
-    return entry_kind(entry)
+    return entry.output_type if isinstance(entry, OwnEntry) else entry_kind(entry)
 
 
 def prepare(context: EffectContext, output: Output) -> Entry:

@@ -143,6 +143,8 @@ class LocalHost:
         site = self._site
         argv = [
             sys.executable,
+            # The folder it starts in is open to the worker: no code comes from there.
+            "-P",
             "-m",
             SUPERVISOR_MODULE,
             "--repository",
