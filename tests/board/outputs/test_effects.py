@@ -313,7 +313,10 @@ def test_a_resource_scope_is_asked_for_every_type(folder: Path, repository: Repo
     claim = member(1, BOTH)
     claim.work["resource_scope"] = {"version": 1, "resources": []}
     opened = context(repository, claim)
+    before = scene.git(folder, "count-objects")
     assert refused(opened, claim, output("a")) == ["effect_scope_denied"]
+    # Before anything is stored for it.
+    assert scene.git(folder, "count-objects") == before
     assert refused(opened, claim, patch(scene.loose_commit(folder))) == ["effect_scope_denied"]
     claim.work["resource_scope"]["resources"].append({"repository": scene.REPOSITORY})
     assert verify(deliver(opened, claim, output("a"))).verified
@@ -331,14 +334,14 @@ def test_the_gate_judges_the_full_target(folder: Path, repository: Repository) -
     commit = scene.loose_commit(folder)
     for selector in (
         {"number": "3"}, {"ref": branch + "0"}, {"ref": branch, "run_id": scene.RUN_ID},
-        {"ref": branch, "host": "git.example"},
+        {"ref": branch, "host": "git.example"}, {"ref": branch, "host": "github.com"},
     ):  # fmt: skip
         scope = {"version": 1, "resources": [{"repository": scene.REPOSITORY, **selector}]}
         claim.work["resource_scope"] = scope
         assert refused(opened, claim, patch(commit)) == ["effect_scope_denied"]
     claim.work["resource_scope"] = {
         "version": 1,
-        "resources": [{"repository": scene.REPOSITORY, "host": "github.com", "ref": branch}],
+        "resources": [{"repository": scene.REPOSITORY, "ref": branch}],
     }
     foreign = replace(opened, subject=structs.replace(issue, repository="o/other"))
     assert refused(foreign, claim, patch(commit)) == ["effect_scope_denied"]

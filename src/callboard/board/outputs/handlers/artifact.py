@@ -19,6 +19,12 @@ class ArtifactHandler:
 
     type = "artifact"
 
+    def foresee(self, context: EffectContext, output: Output) -> Target:
+        """The artifact's ref."""
+        assert isinstance(output, ArtifactOutput)
+        ref = artifact_ref(context.place.claim_id, output.name)
+        return Target(repository=context.repository_name, ref=ref)
+
     def prepare(self, context: EffectContext, output: Output) -> ArtifactEntry:
         """Store the bytes as a blob, which no ref keeps yet."""
         assert isinstance(output, ArtifactOutput)

@@ -37,6 +37,10 @@ class SubmitHandler:
 
     type = "submit"
 
+    def foresee(self, context: EffectContext, output: Output) -> Target:
+        """The board's own ref."""
+        return _queue(context)
+
     def prepare(self, context: EffectContext, output: Output) -> SubmitEntry:
         """Rehearse the plan upon the board as it is, and store it as a blob."""
         assert isinstance(output, BodyOutput)
@@ -67,6 +71,10 @@ class DispatchNextHandler:
     """The output type `dispatch_next`: the next fair batch of the Claim's own pool."""
 
     type = "dispatch_next"
+
+    def foresee(self, context: EffectContext, output: Output) -> Target:
+        """The board's own ref."""
+        return _queue(context)
 
     def prepare(self, context: EffectContext, output: Output) -> BatchEntry:
         """Only name the request: what would be granted is decided when it is asked."""

@@ -11,7 +11,7 @@ from callboard.board.outputs.bounds import NOOP
 from callboard.board.outputs.claims import Output
 from callboard.board.outputs.descriptor import Entry, OwnEntry, entry_kind
 from callboard.board.outputs.handlers.registry import handler_of
-from callboard.board.outputs.resources import Reach, check_target
+from callboard.board.outputs.resources import Reach, Target, check_target
 from callboard.board.protocol.contract import contract_of
 from callboard.errors import CallboardError
 
@@ -26,6 +26,9 @@ def prepare(context: EffectContext, output: Output) -> Entry:
     context.require("open")
     handler = handler_of(output.type)
     _check_declared(context, output.type)
+    foreseen = handler.foresee(context, output)
+    if foreseen is not None:
+        _check_target(context, foreseen)
     entry = handler.prepare(context, output)
     _check_scope(context, entry)
     return entry
@@ -63,6 +66,10 @@ def _check_scope(context: EffectContext, entry: Entry) -> None:
             "its handler has to name a target; only a no-op touches nothing",
             {"type": entry_type(entry)},
         )
+    _check_target(context, target)
+
+
+def _check_target(context: EffectContext, target: Target) -> None:
     reach = Reach(
         effect_scope=context.effect_scope,
         run_id=context.run_id,

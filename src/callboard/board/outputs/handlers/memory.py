@@ -32,6 +32,15 @@ class MemoryHandler:
 
     type = "memory"
 
+    def foresee(self, context: EffectContext, output: Output) -> Target | None:
+        """The file on its branch; None where the recipe declares none, which preparing refuses."""
+        place = context.place
+        if place.memory is None:
+            return None
+        branch = memory_branch(place.memory.branch, place.work_id, place.attempt)
+        path = place.memory.path
+        return Target(repository=context.repository_name, ref=BRANCHES + branch, path=path)
+
     def prepare(self, context: EffectContext, output: Output) -> MemoryEntry:
         """Judge the body once more, and store blob, trees and commit, which no ref keeps yet."""
         assert isinstance(output, BodyOutput)

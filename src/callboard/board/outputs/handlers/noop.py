@@ -12,6 +12,10 @@ class NoopHandler:
 
     type = "noop"
 
+    def foresee(self, context: EffectContext, output: Output) -> None:
+        """Nothing is touched."""
+        return
+
     def prepare(self, context: EffectContext, output: Output) -> NoopEntry:
         """Keep the reason."""
         assert isinstance(output, NoopOutput)

@@ -19,6 +19,12 @@ class NoteHandler:
 
     type = "note"
 
+    def foresee(self, context: EffectContext, output: Output) -> Target:
+        """The note's ref."""
+        assert isinstance(output, BodyOutput)
+        ref = numbered_ref(NOTES, context.place.claim_id, "note", output.number)
+        return Target(repository=context.repository_name, ref=ref)
+
     def prepare(self, context: EffectContext, output: Output) -> NoteEntry:
         """Store the text as a blob, which no ref keeps yet."""
         assert isinstance(output, BodyOutput)

@@ -29,6 +29,10 @@ class OwnHandler:
     def __init__(self, output_type: str) -> None:
         self.type = output_type
 
+    def foresee(self, context: EffectContext, output: Output) -> None:
+        """Only the project's code tells, which is asked without credentials and has no effect."""
+        return
+
     def prepare(self, context: EffectContext, output: Output) -> OwnEntry:
         """Store the body as a blob, and have the project's code judge it without credentials."""
         assert isinstance(output, BodyOutput)

@@ -24,6 +24,11 @@ class PatchHandler:
 
     type = "patch"
 
+    def foresee(self, context: EffectContext, output: Output) -> Target:
+        """The branch's ref."""
+        branch = patch_branch(context.place.work_id, context.place.attempt)
+        return Target(repository=context.repository_name, ref=BRANCHES + branch)
+
     def prepare(self, context: EffectContext, output: Output) -> PatchEntry:
         """Judge the commit and that its branch is free; no branch yet."""
         assert isinstance(output, PatchOutput)

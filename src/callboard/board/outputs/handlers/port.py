@@ -22,6 +22,11 @@ class Handler(Protocol):
         """The output type's name, as contracts and recipes say it."""
         ...
 
+    def foresee(self, context: EffectContext, output: Output) -> Target | None:
+        """What the effect of `output` would touch, told before anything of it is stored; None where
+        only preparing it tells."""
+        ...
+
     def prepare(self, context: EffectContext, output: Output) -> Entry:
         """Make durable what the effect needs, judge that it could happen; no effect yet."""
         ...
