@@ -118,15 +118,23 @@ def test_wrong_usage_and_unknown_names(person: Person) -> None:
         assert person.call("summary", *words).status == 2
 
 
-def test_a_dispatch_that_got_nothing_says_why(person: Person) -> None:
+def test_what_changed_nothing_adds_no_page(person: Person) -> None:
+    """Neither a request that got nothing, nor one that stood already."""
     person.submit()
-    person.done("pause", "grants", "--reason", "test")
     page = page_of(person)
-    answer = person.call("dispatch", "--request-id", "d1", "--summary", page)
-    assert answer.status == 3
-    assert page.read_text().startswith(
-        "## Dispatch request `d1` got nothing (`grants_paused`): nothing was granted\n"
-    )
+    person.done("pause", "grants", "--reason", "test")
+    assert person.call("dispatch", "--request-id", "d1", "--summary", page).status == 3
+    assert page.read_text() == ""
+    person.done("resume", "grants", "--reason", "test")
+    words = ("dispatch", "--request-id", "d2", "--summary", str(page))
+    assert shell(person, *words).status == 0
+    text = page.read_text()
+    assert text.startswith("## Dispatch request `d2`: ")
+    assert shell(person, *words).status == 0
+    assert page.read_text() == text
+    shell(person, "run", "--until-idle")
+    shell(person, "run", "--until-idle", "--summary", str(page))
+    assert page.read_text() == text
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_done(person: Person) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from callboard.board.outputs.registered import is_registered
+from callboard.board.outputs.installed import has_verifier
 from callboard.board.protocol.contract import EffectContract, OutputRule, Verification, contract_of
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.output_types import BUILT_IN, most_of
@@ -79,7 +79,7 @@ class Bounds:
         found: list[Unmet] = []
         for rule in contract.outputs:
             asked = rule.verification
-            if isinstance(asked, Verification) and not is_registered(asked.verifier_id):
+            if isinstance(asked, Verification) and not has_verifier(asked.verifier_id):
                 found.append(
                     Unmet(
                         "verifier_unknown",

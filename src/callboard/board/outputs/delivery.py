@@ -19,10 +19,10 @@ from callboard.board.outputs.descriptor import (
     describe,
     prepared_ref,
 )
-from callboard.board.outputs.handlers.gate import entry_type
-from callboard.board.outputs.handlers.registry import handler_of
+from callboard.board.outputs.handlers import gate
+from callboard.board.outputs.installed import has_verifier
 from callboard.board.outputs.prepared import read_prepared
-from callboard.board.outputs.registered import is_registered, judge
+from callboard.board.outputs.registered import judge
 from callboard.board.protocol.contract import Verification
 from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Payload
@@ -92,10 +92,10 @@ def verify_delivery(
         missing.append(Unmet("delivery_unprepared", f"there is no ref {prepared_ref(claim_id)}"))
     counts: dict[str, int] = {}
     for entry in prepared.outputs if prepared else ():
-        output_type = entry_type(entry)
+        output_type = gate.entry_type(entry)
         try:
             bounds.check(output_type, counts.get(output_type, 0) + 1)
-            handler_of(output_type).verify(place, entry)
+            gate.verify(place, entry)
         except CallboardError as error:
             missing.append(_missing(error))
             continue
@@ -109,7 +109,7 @@ def verify_delivery(
 def _judged(place: Place, entry: Entry, asked: Verification | None) -> list[Unmet]:
     """What the contract's own verifier has against an output that is there; one that is not
     registered here is among what the bounds lack."""
-    if asked is None or not is_registered(asked.verifier_id):
+    if asked is None or not has_verifier(asked.verifier_id):
         return []
     try:
         wrong = judge(place.repository, asked, msgspec.to_builtins(entry))
@@ -117,7 +117,9 @@ def _judged(place: Place, entry: Entry, asked: Verification | None) -> list[Unme
         return [_missing(error)]
     if wrong is None:
         return []
-    return [Unmet("verification_failed", f"{asked.verifier_id} of {entry_type(entry)}: {wrong}")]
+    return [
+        Unmet("verification_failed", f"{asked.verifier_id} of {gate.entry_type(entry)}: {wrong}")
+    ]
 
 
 def _prepared(place: Place, missing: list[Unmet]) -> Descriptor | None:

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 from callboard import canonical
 from callboard.board.outputs import own_child
+from callboard.board.outputs.installed import has_handler
 from callboard.board.outputs.own import OUTPUTS, VERIFIERS
 from callboard.errors import CallboardError
 
@@ -46,17 +47,9 @@ VERIFY = Act("verify", True, EFFECT_S)
 JUDGE = Act("judge", False, PREPARE_S)
 
 
-def is_installed(group: str, name: str) -> bool:
-    """Whether exactly one installed package has an entry point of that name; loads none."""
-    # Imported only where a project's own names turn up: it reads every installed package.
-    from importlib.metadata import entry_points
-
-    return len(entry_points(group=group, name=name)) == 1
-
-
 def check_installed(output_type: str) -> None:
     """Refuse with `handler_missing` a type whose handler is not installed here, just once."""
-    if not is_installed(OUTPUTS, output_type):
+    if not has_handler(output_type):
         raise CallboardError(
             "handler_missing",
             f"no handler, or more than one, is installed here for {output_type}: the entry point "

@@ -88,9 +88,14 @@ def run(
             **_settled(context, activation),
         }
     emit(context, document, lambda: _text(document))
-    stand = [one["request_id"] for one in document["intents"] if one["status"] == "accepted"]
-    projection = board.history().projection
-    page.append(board, subject_of(projection, stand), f"Agent {code(activation.id)}")
+    stand = [
+        one["request_id"]
+        for one in document["intents"]
+        if one["status"] == "accepted" and not one["replayed"]
+    ]
+    if stand:
+        subject = subject_of(board.history().projection, stand)
+        page.append(board, subject, f"Agent {code(activation.id)}")
     if status != 0:
         end_like(context, status)
     if document["refused"]:

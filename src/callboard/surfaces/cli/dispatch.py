@@ -113,7 +113,9 @@ def dispatch(
     answer = board.dispatch(os.environ, asked, request_id=request_id)
     document = _receipt(board, request_id, asked, answer)
     emit(context, document, lambda: _receipt_text(document))
-    page.append(board, *_summed_up(answer, request_id))
+    if isinstance(answer.outcome, Accepted) and not answer.outcome.replayed:
+        subject = Subject((answer.outcome.request,))
+        page.append(board, subject, f"Dispatch request {code(request_id)}")
     if answer.troubles:
         context.exit(REFUSED)
     if not isinstance(answer.outcome, Accepted) or document["status"] in _DOUBTS:
@@ -135,14 +137,6 @@ def _receipt(
         for dispatch_id, error in answer.troubles.items()
     ]
     return receipt
-
-
-def _summed_up(answer: DispatchAnswer, request_id: str) -> tuple[Subject, str]:
-    """What the summary of one dispatch is of, and how it is headed."""
-    title = f"Dispatch request {code(request_id)}"
-    if isinstance(answer.outcome, Accepted):
-        return Subject((answer.outcome.request,)), title
-    return Subject(), f"{title} got nothing ({code(answer.outcome.reason)})"
 
 
 def _receipt_text(document: dict[str, Any]) -> Iterator[Block]:
@@ -256,7 +250,9 @@ def run(
         )
     document = _ended(board, summary)
     emit(context, document, lambda: _summary(document, board.next_step))
-    page.append(board, _done_by(board, summary), "Run of the board")
+    done = _done_by(board, summary)
+    if done.requests or done.dispatches:
+        page.append(board, done, "Run of the board")
     if signals:
         context.exit(TERMINATED if signals[0] == signal.SIGTERM else INTERRUPTED)
 

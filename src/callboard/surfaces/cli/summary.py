@@ -42,7 +42,7 @@ summary_option = click.option(
     "summary_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="At the end, append a summary in Markdown to this file.",
+    help="Append a summary of what this call changed, in Markdown, to this file.",
 )
 
 

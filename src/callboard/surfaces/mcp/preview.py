@@ -1,5 +1,7 @@
 """What is staged so far, as it would be judged now; a preview, and no authority of any kind.
 
+What became of the Claims meanwhile is not known here.
+
 Source: specification 1, §7.12 (activation_snapshot and staged_preview are told apart).
 """
 
@@ -8,10 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Literal
 
+from callboard.board.execution.intent_checks import INTENT_CHECKS
 from callboard.board.outputs.agent_intents import AgentIntent, BatchIntent
 from callboard.board.outputs.agent_staging import AgentStager
 from callboard.board.outputs.folder import StagingFolder
-from callboard.board.outputs.judgement import Judge, not_loaded
+from callboard.board.outputs.judgement import Judge
 from callboard.board.outputs.messages import Terms, read_terms
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
@@ -59,7 +62,8 @@ def _request(intent: AgentIntent) -> Document:
 
 def _judged(folder: StagingFolder, assignment: Assignment) -> tuple[list[Document], int, Judge]:
     data = folder.terms()
-    judge = Judge(assignment, Terms() if data is None else read_terms(data), not_loaded)
+    terms = Terms() if data is None else read_terms(data)
+    judge = Judge(assignment, terms, folder.load, INTENT_CHECKS)
     intents: list[Document] = []
     refused = 0
     for staged in folder.messages():

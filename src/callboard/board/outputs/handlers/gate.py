@@ -6,7 +6,7 @@ anywhere else for an effect, and a new type cannot opt out.
 
 from __future__ import annotations
 
-from callboard.board.outputs.authority import EffectContext
+from callboard.board.outputs.authority import EffectContext, Place
 from callboard.board.outputs.bounds import NOOP
 from callboard.board.outputs.claims import Output
 from callboard.board.outputs.descriptor import Entry, OwnEntry, entry_kind
@@ -42,6 +42,11 @@ def apply(context: EffectContext, entry: Entry) -> None:
     _check_scope(context, entry)
     handler.apply(context.place, entry)
     handler.verify(context.place, entry)
+
+
+def verify(place: Place, entry: Entry) -> None:
+    """Read one effect back, whoever had it; this needs no authority and has no effect."""
+    handler_of(entry_type(entry)).verify(place, entry)
 
 
 def _check_declared(context: EffectContext, output_type: str) -> None:
