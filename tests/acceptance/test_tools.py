@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,14 @@ import pytest
 
 from callboard.board.outputs import messages
 from callboard.board.outputs.authority import Phase
+from callboard.board.outputs.claims import (
+    BatchOutput,
+    BodyOutput,
+    NoopOutput,
+    PatchCommit,
+    PatchOutput,
+)
+from callboard.board.outputs.estimates import estimate
 from callboard.board.outputs.handlers import gate
 from callboard.board.outputs.handlers.registry import HANDLERS
 from callboard.board.outputs.intake import take
@@ -205,6 +214,21 @@ def test_handler_coverage(tmp_path: Path, kind: str) -> None:
         assert [one for claim in found.claims for one in claim.outputs] == []
 
 
+def _one_of_each() -> dict[str, Any]:
+    data = b'{"nodes":[{"payload":{}}]}'
+    bodies = {
+        kind: BodyOutput(f"i_{kind}", kind, 1, scene.sha(data), len(data), data)
+        for kind in ("note", "memory", "submit")
+    }
+    return {
+        "artifact": scene.output("x"),
+        "patch": PatchOutput("i_patch", PatchCommit("1" * 40, "2" * 40, "3" * 40)),
+        **bodies,
+        "dispatch_next": BatchOutput("i_batch", 1, 1, 1),
+        "noop": NoopOutput("i_noop", "nothing to do"),
+    }
+
+
 def test_handler_coverage_is_complete(repository: Repository) -> None:
     """No kind of message is left out above, and no handler has an effect without its Claim."""
     for kind in KINDS:
@@ -215,15 +239,21 @@ def test_handler_coverage_is_complete(repository: Repository) -> None:
     known = caught.value.hint.split(";")[0].removeprefix("known kinds: ")
     assert set(known.split(", ")) == set(KINDS)
     claim = scene.member(1, scene.outputs(**dict.fromkeys(ALL_TYPES, (0, 1))))
-    assert set(ALL_TYPES) <= set(HANDLERS)
+    wishes = _one_of_each()
+    assert set(wishes) == set(HANDLERS) == set(ALL_TYPES)
+    wishes["acme.ticket"] = replace(wishes["note"], type="acme.ticket")
+    before = scene.git(repository.common_dir, "count-objects")
     phases: tuple[Phase, ...] = ("open", "completed", "closed")
     for phase in phases:
         context = scene.context(repository, claim, phase)
-        if phase != "open":
-            with pytest.raises(CallboardError, match="effects_unauthorized"):
-                gate.prepare(context, scene.output("x"))
-        for name in HANDLERS if phase != "completed" else ():
-            entry: Any = {"type": name}
-            with pytest.raises(CallboardError, match="effects_unauthorized"):
-                gate.apply(context, entry)
+        for name, wish in wishes.items():
+            if phase != "open":
+                with pytest.raises(CallboardError, match="effects_unauthorized"):
+                    gate.prepare(context, wish)
+            if phase != "completed":
+                entry = estimate(claim, "default", wish, scene.TERMS)
+                assert gate.entry_type(entry) == name
+                with pytest.raises(CallboardError, match="effects_unauthorized"):
+                    gate.apply(context, entry)
+    assert scene.git(repository.common_dir, "count-objects") == before
     assert scene.git(repository.common_dir, "for-each-ref", "refs/callboard") == ""

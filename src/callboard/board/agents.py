@@ -23,7 +23,6 @@ from callboard import canonical, files
 from callboard.board.board import Board
 from callboard.board.execution.activation_files import (
     CLIENT_VARIABLE,
-    CONTEXT_VARIABLE,
     ActivationFiles,
 )
 from callboard.board.execution.hosts.local.run_folder import RunFolder
@@ -31,9 +30,10 @@ from callboard.board.execution.intent_checks import INTENT_CHECKS, read_plan
 from callboard.board.outputs.agent_intents import AgentIntent, BatchIntent, PlanIntent
 from callboard.board.outputs.agent_staging import take_intents
 from callboard.board.outputs.claims import Refusal
-from callboard.board.outputs.context import AgentRole, AgentTerms
+from callboard.board.outputs.context import CONTEXT_VARIABLE, AgentTerms
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
+from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
 from callboard.board.protocol.validate import parse

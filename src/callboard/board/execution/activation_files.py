@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard import canonical, files
-from callboard.board.outputs.context import AgentContext, AgentTerms, write_context
+from callboard.board.outputs.context import (
+    AgentContext,
+    AgentTerms,
+    write_context,
+)
 from callboard.board.reading.activation import Viewer, activation_snapshot
 from callboard.board.reading.activation_document import encode_snapshot
 from callboard.board.reading.view import View
 
-CONTEXT_VARIABLE = "CALLBOARD_CONTEXT"
 CLIENT_VARIABLE = "CALLBOARD_MCP_CONFIG"
 SERVER_NAME = "callboard"
 

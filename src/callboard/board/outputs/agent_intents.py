@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from callboard import canonical
 from callboard.board.outputs import scope
-from callboard.board.outputs.context import AgentRole, AgentTerms
+from callboard.board.outputs.context import AgentTerms
 from callboard.board.outputs.judgement import BodyChecks, Loader, check_body, check_budget
 from callboard.board.outputs.messages import (
     BODY_LIMITS,
@@ -23,6 +23,7 @@ from callboard.board.outputs.messages import (
     read_message,
 )
 from callboard.board.outputs.repeats import Repeats
+from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.validate import show
 from callboard.errors import CallboardError
 

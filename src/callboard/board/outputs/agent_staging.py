@@ -11,7 +11,7 @@ from pathlib import Path
 from callboard import canonical
 from callboard.board.outputs.agent_intents import AgentIntent, AgentJudge
 from callboard.board.outputs.claims import Refusal
-from callboard.board.outputs.context import AgentRole, AgentTerms
+from callboard.board.outputs.context import AgentTerms
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.judgement import BodyChecks, not_loaded
 from callboard.board.outputs.messages import StagedMessage
@@ -22,6 +22,7 @@ from callboard.board.outputs.staging import (
     publish_intent,
     selected,
 )
+from callboard.board.protocol.agent_roles import AgentRole
 from callboard.errors import CallboardError
 
 

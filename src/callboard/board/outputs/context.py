@@ -16,16 +16,17 @@ from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
 from callboard.board.outputs.regular import read_regular, shown_name
+from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
 from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
 from callboard.files import publish
 
+CONTEXT_VARIABLE = "CALLBOARD_CONTEXT"
 MAX_CONTEXT_BYTES = 64 * 1024
 _HINT = "the host writes it when it starts an agent; start the agent again"
 
-AgentRole = Literal["observer", "producer", "dispatcher", "worker"]
 Bound = Annotated[int, Meta(ge=0, le=4096)]
 FilePath = Annotated[str, Meta(min_length=1, max_length=4096)]
 

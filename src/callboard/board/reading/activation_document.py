@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
+from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity
 from callboard.board.protocol.validate import parse
@@ -30,7 +31,7 @@ MAX_BODY_BYTES = 16 * 1024 * 1024
 """The most bytes of all payloads and Results together."""
 MAX_SNAPSHOT_BYTES = 40 * 1024 * 1024
 
-Role = Literal["observer", "producer", "dispatcher", "worker"]
+Role = AgentRole
 Count = Annotated[int, Meta(ge=0)]
 
 

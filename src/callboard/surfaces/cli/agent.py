@@ -17,6 +17,7 @@ import click
 from callboard import canonical
 from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS
+from callboard.board.protocol.agent_roles import UNASSIGNED
 from callboard.board.reading.summary import subject_of
 from callboard.board.reading.summary_markdown import code
 from callboard.errors import CallboardError
@@ -30,9 +31,7 @@ from callboard.surfaces.cli.worker import end_like
 if TYPE_CHECKING:
     from callboard.board.agents import Activation
     from callboard.board.outputs.agent_staging import AgentStager
-    from callboard.board.outputs.context import AgentRole
-
-ROLES = ("observer", "producer", "dispatcher")
+    from callboard.board.protocol.agent_roles import AgentRole
 
 
 @click.group()
@@ -45,7 +44,7 @@ def agent() -> None:
     short_help="Start an agent, then answer what it staged.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--role", type=click.Choice(ROLES), required=True, help="What it may ask for.")
+@click.option("--role", type=click.Choice(UNASSIGNED), required=True, help="What it may ask for.")
 @click.option("--pool", metavar="NAME", help="The only pool that it may ask for batches of.")
 @click.option(
     "--max-dispatches", type=click.IntRange(0, 256), default=1, help="Launches in all (1)."
@@ -218,10 +217,9 @@ def _word(intent: dict[str, Any]) -> str:
 
 
 def _stager() -> AgentStager:
-    from callboard.board.execution.activation_files import CONTEXT_VARIABLE
     from callboard.board.execution.intent_checks import INTENT_CHECKS
     from callboard.board.outputs.agent_staging import AgentStager
-    from callboard.board.outputs.context import read_context
+    from callboard.board.outputs.context import CONTEXT_VARIABLE, read_context
 
     named = os.environ.get(CONTEXT_VARIABLE)
     if not named:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from callboard.board.outputs.context import CONTEXT_VARIABLE
+from callboard.board.protocol.agent_roles import AGENT_ROLES
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options
 
 if TYPE_CHECKING:
     from callboard.surfaces.mcp.session import Session
 
-CONTEXT_VARIABLE = "CALLBOARD_CONTEXT"
 # Set in every run of a worker: whoever has one of them was not started to look on.
 _RUN_VARIABLES = ("CALLBOARD_ASSIGNMENT", "CALLBOARD_STAGING", "CALLBOARD_RUN_ID")
-_ROLES = ("observer", "producer", "dispatcher", "worker")
 
 
 @click.group()
@@ -37,7 +37,7 @@ def mcp() -> None:
 )
 @click.option(
     "--role",
-    type=click.Choice(_ROLES),
+    type=click.Choice(AGENT_ROLES),
     help="Refuse to start in another role; it grants none.",
 )
 @board_options

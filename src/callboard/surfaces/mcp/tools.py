@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
 
+from callboard.board.outputs.agent_intents import MAY_STAGE
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.validate import near, show
 from callboard.board.reading.activation_document import Role
@@ -25,8 +26,8 @@ from callboard.surfaces.mcp.session import Session
 
 EVERYBODY: tuple[Role, ...] = get_args(Role)
 WORKER: tuple[Role, ...] = ("worker",)
-WHO_POSTS: tuple[Role, ...] = ("producer", "dispatcher", "worker")
-WHO_ASKS: tuple[Role, ...] = ("dispatcher", "worker")
+WHO_POSTS = tuple(role for role in EVERYBODY if role in WORKER or "submit" in MAY_STAGE[role])
+WHO_ASKS = tuple(role for role in EVERYBODY if role in WORKER or "dispatch_next" in MAY_STAGE[role])
 
 INSTRUCTIONS = """\
 These tools show a board of work as it was when you were started, and stage wishes. They never

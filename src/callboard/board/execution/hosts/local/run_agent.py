@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from callboard.board.execution.activation_files import (
     CLIENT_VARIABLE,
-    CONTEXT_VARIABLE,
     ActivationFiles,
 )
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.site import Site
+from callboard.board.outputs.context import CONTEXT_VARIABLE
 from callboard.board.protocol.commit import Assignment
 from callboard.board.protocol.validate import is_text
 from callboard.board.reading.activation import Viewer
