@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -52,11 +53,13 @@ class Script:
             stream.write(json.dumps({"role": sys.argv[1], "pid": os.getpid(), **facts}) + "\n")
 
     async def misbehave(self) -> None:
-        """Try everything that is forbidden."""
+        """Try everything that is forbidden, and note whether anything is otherwise than before."""
+        before = standing()
         for tool, arguments in FORBIDDEN:
             answer = await self._session.call_tool(tool, arguments)
             code = answer.structured_content.get("error", {}).get("code")
             self.note(forbidden=tool, error=code)
+        self.note(unchanged=standing() == before)
 
     async def producer(self) -> None:
         """Post a chain of two and one beside it."""
@@ -87,6 +90,16 @@ class Script:
             await self.call("work_queue_output", type="note", text="a draft")
             Path("report.txt").unlink()
         await self.call("work_queue_claim_finish", outcome="completed")
+
+
+def standing() -> tuple[str, list[str]]:
+    """Every ref of the repository, and every file in the agent's staging folder."""
+    refs = subprocess.run(
+        ["git", "-C", os.environ["CAMPAIGN_REPOSITORY"], "show-ref", "--head"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    context = json.loads(Path(os.environ["CALLBOARD_CONTEXT"]).read_text())
+    return refs, sorted(path.name for path in Path(context["staging"]).iterdir())
 
 
 async def main() -> None:

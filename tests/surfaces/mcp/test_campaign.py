@@ -55,6 +55,7 @@ class Campaign:
         self.journal_file = root / "journal"
         self.answers: list[Any] = []
         self.person.environment["CAMPAIGN_JOURNAL"] = str(self.journal_file)
+        self.person.environment["CAMPAIGN_REPOSITORY"] = str(folder)
 
     @property
     def journal(self) -> list[dict[str, Any]]:
@@ -75,7 +76,7 @@ def recipe(*, tools: bool) -> str:
     command = json.dumps([sys.executable, SCRIPT, "worker"])
     return (
         f"command = {command}\nmcp = {str(tools).lower()}\n"
-        'env = ["CAMPAIGN_JOURNAL"]\noutputs = ["artifact", "note"]\n'
+        'env = ["CAMPAIGN_JOURNAL", "CAMPAIGN_REPOSITORY"]\noutputs = ["artifact", "note"]\n'
     )
 
 
@@ -117,6 +118,9 @@ def test_everything_that_is_forbidden_is_refused_and_changes_nothing(campaign: C
                 codes.setdefault(one["pid"], []).append(one["error"])
         assert list(codes.values()) == [REFUSALS[role]] * count, role
         assert len(REFUSALS[role]) == len(FORBIDDEN) >= 10
+        if role != "worker":
+            # Of runs that go on side by side each writes to the board meanwhile.
+            assert campaign.of(role, "unchanged") == [True]
     commits = campaign.person.ask("ledger", "log", "--limit", "1000")["commits"]
     kinds = Counter(one["kind"] for one in commits)
     assert (kinds["submit"], kinds["finish"], kinds["result"]) == (2, 3, 3)
@@ -152,7 +156,10 @@ def test_a_run_finds_its_files_and_each_is_private(campaign: Campaign) -> None:
 
 def test_a_run_without_the_tools_has_a_context_and_no_snapshot(tmp_path: Path) -> None:
     script = (
-        'env > "$TMPDIR/env"; callboard mcp board </dev/null; callboard worker finish completed'
+        'env > "$TMPDIR/env"; callboard mcp board </dev/null; '
+        # As a client starts its server that hands on next to nothing of its environment.
+        'env -i "PATH=$PATH" "HOME=$HOME" callboard mcp board </dev/null 2> "$TMPDIR/bare"; '
+        "callboard worker finish completed"
     )
     command = json.dumps(["sh", "-c", script])
     campaign = Campaign(tmp_path, f"command = {command}\n")
@@ -170,4 +177,5 @@ def test_a_run_without_the_tools_has_a_context_and_no_snapshot(tmp_path: Path) -
     told = (run / "worker.stderr.log").read_text()
     assert "code: snapshot_invalid" in told
     assert "mcp = true" in told
+    assert "code: snapshot_invalid" in (run / "tmp" / "bare").read_text()
     assert campaign.person.ask("status")["columns"]["done"]["count"] == 1
