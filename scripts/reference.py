@@ -24,7 +24,11 @@ PAGES = ROOT / "docs" / "reference"
 MADE = "<!-- Made by scripts/reference.py: change the source, then run `make docs`. -->\n"
 
 # Codes that no literal call in the package spells which refuses with them.
-COMPUTED = {"resource_unverified": "board.publishing", "result_limit": "board.projection"}
+COMPUTED = {
+    "output_missing": "board.outputs",
+    "resource_unverified": "board.publishing",
+    "result_limit": "board.projection",
+}
 MEANINGS = {
     "activation_failed": "the folder of an agent cannot be written",
     "activation_running": "an agent still runs, or somebody settles what it asked",
@@ -159,6 +163,7 @@ MEANINGS = {
     "operation_limit": "a commit has more operations than the policy allows",
     "outcome_unknown": "nobody knows whether a write arrived; the same request id finds out",
     "output_limit": "a Claim delivers more outputs than it may",
+    "output_missing": "a Claim delivers fewer outputs than it has to",
     "output_not_declared": "the contract does not list this output",
     "output_refused": "the handler of a project's own output type does not take this output",
     "output_type_invalid": "a name is not that of a project's own output type",
