@@ -28,6 +28,7 @@ COMPUTED = {
     "output_missing": "board.outputs",
     "resource_unverified": "board.publishing",
     "result_limit": "board.projection",
+    "verifier_unknown": "board.outputs",
 }
 MEANINGS = {
     "activation_failed": "the folder of an agent cannot be written",
@@ -273,6 +274,7 @@ MEANINGS = {
     "work_invalid": "a Work contradicts itself",
     "work_unknown": "there is no such node",
     "verifier_invalid": "a remediation verifier's file is wrong",
+    "verifier_unknown": "no verifier of that id is installed here to judge an output",
     "worker_missing": "a pool has no worker: no recipe is committed",
     "worker_unavailable": "a worker cannot be had: its recipe is missing, faulty or withdrawn",
     "workspace_exists": "a run's folder is there already",

@@ -178,7 +178,9 @@ class World:
                 if pipe is not None:
                     pipe.close()
         for process_ in self.supervisors():
-            process_.kill()
+            # It may end by itself just now.
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process_.kill()
         for facts in self.marked():
             members.send(facts, signal.SIGKILL)
 

@@ -66,6 +66,7 @@ class Reconciler:
         self._settler = Settler(self._site, dispatcher.host_of)
         self._patience = Patience()
         self._told: dict[str, str] = {}
+        self._delivered: dict[str, str] = {}
 
     def run_pass(self, may_start: Callable[[], bool] = lambda: True) -> Findings:
         """Look at every open group and pending delivery once.
@@ -113,6 +114,8 @@ class Reconciler:
                     if error.code != "launch_failed":
                         raise
                     failure = error
+        findings.deliveries.update(self._delivered)
+        self._delivered.clear()
         projection = self._site.publisher.refresh().projection
         for work_id in list(projection.pending_deliveries):
             findings.deliveries[work_id] = self._guarded(partial(self._settler.settle, work_id))
@@ -284,12 +287,14 @@ class Reconciler:
         return "released"
 
     def _deliver_first(self, dispatch_id: str) -> None:
-        """Have what completed members prepared before the release: the requests to the board among
-        it go out in the run's name, which speaks for nobody any more once it is released."""
+        """Make the requests that completed members had prepared before the release: they go out in
+        the run's name, which speaks for nobody any more once it is released. Whatever else is to be
+        delivered keeps no place taken."""
         projection = self._site.publisher.refresh().projection
         for member in projection.dispatches[dispatch_id].assignment.claims:
-            if member.work_id in projection.pending_deliveries:
-                self._guarded(partial(self._settler.settle, member.work_id))
+            work_id = member.work_id
+            if work_id in projection.pending_deliveries and self._settler.has_requests(work_id):
+                self._delivered[work_id] = self._guarded(partial(self._settler.settle, work_id))
 
     def _release(self, dispatch_id: str, proof: Proof, reason: str) -> None:
         actor = self._site.actor("reconciler")

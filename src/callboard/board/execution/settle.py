@@ -18,7 +18,9 @@ from callboard.board.execution.site import Site
 from callboard.board.outputs.authority import context_of
 from callboard.board.outputs.bounds import Unmet
 from callboard.board.outputs.delivery import Delivery, verify_delivery
+from callboard.board.outputs.descriptor import ControlEntry
 from callboard.board.outputs.effects import apply_claim
+from callboard.board.outputs.prepared import read_prepared
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import Reconciliation
@@ -83,6 +85,19 @@ class Settler:
         if dispatch.released and dispatch.run is not None and exhausted:
             return self._record_failure(work_id, delivery, dispatch.conclusion, attempts)
         return "pending"
+
+    def has_requests(self, work_id: str) -> bool:
+        """Whether completed Work has prepared requests to the board, as far as that can be read."""
+        projection = self._site.publisher.refresh().projection
+        claim_id = projection.works[work_id].claim_id
+        try:
+            prepared = read_prepared(self._site.repository, str(claim_id))
+        except CallboardError:
+            # Whoever settles it meets the same, and says so.
+            return False
+        return prepared is not None and any(
+            isinstance(entry, ControlEntry) for entry in prepared.outputs
+        )
 
     def _is_elsewhere(self, dispatch: DispatchState) -> bool:
         """Whether the run was another clone's, which may deliver at any moment.
