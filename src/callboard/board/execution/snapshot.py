@@ -17,6 +17,7 @@ from pathlib import Path
 
 from callboard.board.execution.blind_spots import BlindSpot, blind_spots
 from callboard.board.execution.git import Git
+from callboard.board.execution.patch_links import SYMLINK, read_links, wrong_links
 from callboard.board.execution.workspace import (
     Workspace,
     borrow_objects,
@@ -27,7 +28,6 @@ from callboard.board.execution.workspace import (
 from callboard.errors import CallboardError
 
 _GITLINK = "160000"
-_SYMLINK = "120000"
 _STEP_S = 900.0
 # More folders than these without rights are nobody's caches; the first of them is refused.
 _MAX_BLIND = 100
@@ -38,10 +38,13 @@ _EMAIL = "board@callboard.invalid"
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLimits:
-    """The most a run may have changed: paths, and bytes of regular files together."""
+    """The most a run may have changed: paths, and bytes of regular files together; and the most
+    links, and bytes of their targets together, that a tree may hold in which links change."""
 
     paths: int = 20_000
     file_bytes: int = 256 * 1024 * 1024
+    links: int = 50_000
+    link_bytes: int = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,8 @@ def diff_to_commit(
             return None
         if not git.run(["ls-tree", tree], git_dir=trusted).output:
             raise _refused(".", "would lose every file: a patch leaves something to work on")
-        _refuse_unsafe(git, trusted, changes)
+        _refuse_submodules(changes)
+        _refuse_links(git, trusted, (base, tree), changes, limits or SnapshotLimits())
         commit = _commit(git, trusted, tree, base, message, at_ms)
         cleanup.pop_all()
     return Snapshot(trusted, commit, tree, base, changes)
@@ -304,29 +308,37 @@ def _regular_bytes(path: bytes, shown: str) -> int:
     raise _refused(shown, "is neither a file nor a link")
 
 
-def _refuse_unsafe(git: Git, git_dir: Path, changes: Iterable[Change]) -> None:
-    """Refuse new submodules, and new links that lead out of the tree."""
+def _refuse_submodules(changes: Iterable[Change]) -> None:
     for change in changes:
         if change.new_mode == _GITLINK:
             raise _refused(change.path, "would become a submodule")
-        if change.new_mode == _SYMLINK:
-            target = git.run(["cat-file", "blob", change.new_id], git_dir=git_dir).output
-            if _leads_out(change.path, os.fsdecode(target)):
-                raise _refused(change.path, "is a link that leads out of the work tree")
 
 
-def _leads_out(path: str, target: str) -> bool:
-    if target.startswith("/"):
-        return True
-    depth = path.count("/")
-    for part in target.split("/"):
-        if part == "..":
-            depth -= 1
-        elif part not in ("", "."):
-            depth += 1
-        if depth < 0:
-            return True
-    return False
+def _refuse_links(
+    git: Git,
+    git_dir: Path,
+    trees: tuple[str, str],
+    changes: Sequence[Change],
+    limits: SnapshotLimits,
+) -> None:
+    """Refuse a tree in which a link leads out, or into a Git folder, and not as it did in the base.
+
+    All links are judged, as a change of one may turn others; none where no link is changed.
+    """
+    if not any(SYMLINK in (change.old_mode, change.new_mode) for change in changes):
+        return
+    before, after = (
+        read_links(git, git_dir, one, max_links=limits.links, max_bytes=limits.link_bytes)
+        for one in trees
+    )
+    changed = {os.fsencode(change.path) for change in changes}
+    for same_case in (False, True):
+        wrong = wrong_links(after, same_case=same_case)
+        known = wrong_links(before, same_case=same_case) if wrong else {}
+        for path in sorted(wrong, key=lambda one: (one not in changed, one)):
+            if known.get(path) != wrong[path]:
+                where = " where upper and lower case are one" if same_case else ""
+                raise _refused(os.fsdecode(path), f"is a link that {wrong[path][0]}{where}")
 
 
 def _commit(git: Git, git_dir: Path, tree: str, base: str, message: str, at_ms: int) -> str:
