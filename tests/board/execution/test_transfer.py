@@ -86,6 +86,60 @@ def test_bare_and_shallow_targets(git: Git, source: Path, tmp_path: Path) -> Non
         assert user_git("fsck", "--no-dangling", cwd=target) == ""
 
 
+def state_of(source: Path) -> tuple[str, str, dict[str, str]]:
+    """What Git finds wrong, how many objects it counts, and every file, of a repository."""
+    return (
+        user_git("fsck", "--strict", "--no-dangling", cwd=source),
+        user_git("count-objects", "-v", cwd=source),
+        fingerprint(source),
+    )
+
+
+@pytest.mark.parametrize("files", [0, 150], ids=["loose", "pack"])
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [(".gitmodules", "gitmodulesUrl"), ("src/.GITMODULES", "gitmodulesUrl")],
+)
+def test_what_git_refuses_leaves_nothing_behind(
+    git: Git, tmp_path: Path, object_format: str, files: int, path: str, reason: str
+) -> None:
+    source = repository(tmp_path / "user", object_format=object_format)
+    workspace = create(git, source / ".git", head(source), tmp_path / "run")
+    bad = '[submodule "x"]\n\tpath = x\n\turl = --upload-pack=touch /tmp/never\n'
+    (workspace.folder / path).write_text(bad)
+    for number in range(files):
+        (workspace.folder / f"new{number}").write_text(f"{number}\n")
+    before = state_of(source)
+    with pytest.raises(CallboardError) as refused:
+        fetch_into(git, source / ".git", taken(git, workspace))
+    error = refused.value
+    assert error.code == "patch_refused"
+    assert error.details["path"] == path
+    assert error.details["reason"] == reason
+    assert reason in error.message
+    assert path in error.message
+    assert "--upload-pack" in str(error.details["stderr"])
+    assert state_of(source) == before
+
+
+def test_what_git_refuses_of_the_base_is_not_laid_at_the_run_s_door(
+    git: Git, source: Path, tmp_path: Path
+) -> None:
+    (source / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = -bad\n')
+    user_git("add", "-A", cwd=source)
+    user_git("commit", "-q", "-m", "bad", cwd=source)
+    workspace = create(git, source / ".git", head(source), tmp_path / "run")
+    (workspace.folder / "new").write_text("new")
+    before = fingerprint(source)
+    with pytest.raises(CallboardError) as refused:
+        fetch_into(git, source / ".git", taken(git, workspace))
+    assert refused.value.code == "patch_refused"
+    assert refused.value.details["path"] == ".gitmodules"
+    assert "in the commit that the run began at" in refused.value.message
+    assert fingerprint(source) == before
+
+
 def test_a_target_that_lacks_the_parent_refuses(
     git: Git, workspace: Workspace, tmp_path: Path
 ) -> None:
