@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from callboard.board.protocol import operations as ops
+from callboard.clock import FixedClock, SystemClock
 from tests.board.execution.repositories import git
+from tests.board.execution.waiting import until
 from tests.system.world import WORKER, World, make_world, recipe
 
 APPEND = "callboard.board.storage.git:GitStore.append"
@@ -252,3 +254,46 @@ def test_a_kill_on_the_way_neither_loses_nor_doubles_a_request(
     }
     assert world.works()["parent"].attempts == 1
     world.check_settled()
+
+
+def says(world: World, *words: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "callboard", *words],
+        cwd=world.path,
+        env=world.as_person(),
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+
+
+def test_why_a_completed_claim_did_not_get_its_wish_is_told(world: World) -> None:
+    """Somebody posts the same node between the Completion and what was to follow it."""
+    world.submit(parent("submit " + plan({"key": "one"}, graph="g"), "note done"))
+    hold = world.fault("callboard.board.outputs.effects:apply_claim", "before", role="supervisor")
+    world.finish(
+        world.start("dispatch", fault={**hold, "action": "hold", "until": str(world.file("on"))})
+    )
+    world.wait_for(world.file("killed"))
+    world.submit({"key": "one", "payload": {"other": True}})
+    world.file("on").touch()
+    until(lambda: not world.supervisors())
+    (run,) = world.rows()
+    report = json.loads((world.folders.state / "runs" / run.run_id / "report.json").read_text())
+    (claim,) = report["claims"]
+    assert (claim["published"], claim["trouble"]["code"]) == ("pending", "work_conflict")
+    why = f"work_conflict: {claim['trouble']['message']}"
+    assert "one" in why
+    assert claim["trouble"]["hint"]
+    assert f"          not delivered: {why}\n" in says(world, "show", "parent")
+    assert f"    {why}\n" in says(world, "reconcile", "--no-start")
+    (found,) = json.loads(says(world, "reconcile", "--no-start", "--json"))["found"]
+    assert (found["found"], found["trouble"]) == ("pending", claim["trouble"])
+    future = FixedClock(SystemClock().now_ms() + 301_000)
+    world.reconcilers(1, 1, future)
+    state = world.works()["parent"]
+    assert (state.barrier, state.disposition) == ("failed", "partial")
+    assert state.failure_reason == "work_conflict"
+    assert "its delivery failed: work_conflict" in says(world, "explain", "parent")
+    assert f"          not delivered: {why}\n" in says(world, "show", "parent")
+    assert "work_conflict" in says(world, "trace", "parent")

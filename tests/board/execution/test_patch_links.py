@@ -92,9 +92,7 @@ def test_a_link_into_a_git_folder_is_refused(git: Git, workspace: Workspace, tar
     assert refused_path(git, workspace) == "cfg"
 
 
-def test_a_link_in_place_of_a_list_of_submodules_is_refused(
-    git: Git, workspace: Workspace
-) -> None:
+def test_a_link_in_place_of_a_list_of_submodules_is_refused(git: Git, workspace: Workspace) -> None:
     (workspace.folder / "src" / ".gitmodules").symlink_to("code.py")
     assert refused_path(git, workspace) == "src/.gitmodules"
 

@@ -9,7 +9,7 @@ import pytest
 
 from callboard.board.board import Board, Folders
 from callboard.board.execution.principal import make_principal
-from callboard.board.execution.settle import Settler
+from callboard.board.execution.settle import Settler, reason_of
 from callboard.board.outputs.descriptor import ArtifactEntry, artifact_ref, describe
 from callboard.board.outputs.prepared import write_prepared
 from callboard.board.projection.entities import WorkState
@@ -119,6 +119,11 @@ def test_some_of_the_outputs_are_partial_effects(scene: Scene) -> None:
     scene.clock.advance(DEADLINE_MS)
     assert scene.settle() == "failed"
     assert scene.state.disposition == "partial"
+    assert scene.failure.reason == "artifact_conflict"
+    trouble = scene.settler.trouble(scene.work_id)
+    assert trouble is not None
+    assert trouble.code == "artifact_conflict"
+    assert two.ref in trouble.message
     assert git("rev-parse", one.ref, cwd=scene.path) == one.blob
     assert git("rev-parse", two.ref, cwd=scene.path) == other
 
@@ -143,3 +148,9 @@ def test_a_result_that_comes_too_late_changes_nothing(scene: Scene) -> None:
     assert scene.settle() == "decided"
     assert not git("for-each-ref", "refs/callboard/artifacts", cwd=scene.path)
     assert scene.state.barrier == "failed"
+
+
+def test_a_cause_that_is_no_reason_for_the_board_is_told_as_what_came_of_it() -> None:
+    assert reason_of("work_conflict") == "work_conflict"
+    for code in ("", "two words", "_x", "x" * 129):
+        assert reason_of(code) == "output_unverified"

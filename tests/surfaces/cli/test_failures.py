@@ -113,7 +113,10 @@ def test_a_report_that_is_gone_or_damaged_is_no_hindrance(
     report.unlink()
     if damage is not None:
         report.write_bytes(damage)
-    assert "attempt 1 failed: the worker gave it up" in person.done("show", "seven").stdout
+    text = person.done("show", "seven").stdout
+    assert "gave it up" not in text
+    said = "not completed, and no report of its run is here that says why"
+    assert f"attempt 1 failed: {said}\n" in text
 
 
 def test_a_wait_for_a_retry_is_announced_once(person: Person) -> None:

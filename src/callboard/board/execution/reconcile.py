@@ -51,10 +51,12 @@ and a person has to hear of them with what they say to do."""
 
 @dataclass(slots=True)
 class Findings:
-    """What one pass did and met: dispatch or Work id -> a short word for it."""
+    """What one pass did and met: dispatch or Work id -> a short word for it; `troubles` says of a
+    Work what stood against its delivery."""
 
     dispatches: dict[str, str] = field(default_factory=dict)
     deliveries: dict[str, str] = field(default_factory=dict)
+    troubles: dict[str, CallboardError] = field(default_factory=dict)
 
 
 class Reconciler:
@@ -119,6 +121,10 @@ class Reconciler:
         projection = self._site.publisher.refresh().projection
         for work_id in list(projection.pending_deliveries):
             findings.deliveries[work_id] = self._guarded(partial(self._settler.settle, work_id))
+        for work_id in findings.deliveries:
+            trouble = self._settler.trouble(work_id)
+            if trouble is not None:
+                findings.troubles[work_id] = trouble
         if failure is not None:
             raise failure
         return findings

@@ -16,6 +16,7 @@ from callboard.board.execution.hosts.choice import hosts_of
 from callboard.board.execution.pulse import wait_for_change
 from callboard.board.execution.reconcile import Reconciler
 from callboard.board.execution.site import Site
+from callboard.board.outputs.fault_document import fault_document
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.storage.remote_refusals import OUTAGES
@@ -39,6 +40,7 @@ class Found:
 
     `word` is a finding of the reconciler or a refusal's code, `state` how the board has it, and
     `reason` the last evidence recorded there. `since_ms` is when it began to be open.
+    `trouble` is what stood against a delivery, `{code, message, hint, details}`.
     `needs` tells whose turn it is: nobody's (`settled`), the run's or another look's (`time`), or
     a `person`'s.
     """
@@ -52,6 +54,7 @@ class Found:
     since_ms: int | None
     run_id: str | None
     needs: str
+    trouble: Mapping[str, object] | None = None
 
     def document(self) -> dict[str, object]:
         """The JSON form; absent facts are left out."""
@@ -63,7 +66,7 @@ class Found:
             "state": self.state,
             "needs": self.needs,
         }
-        for name in ("reason", "since_ms", "run_id"):
+        for name in ("reason", "since_ms", "run_id", "trouble"):
             if (value := getattr(self, name)) is not None:
                 found[name] = value
         return found
@@ -85,7 +88,7 @@ def reconcile(
     listener has heard of what was settled, what was open then.
     """
     reconciler = Reconciler(Dispatcher(site, environment))
-    heard: dict[tuple[str, ...], tuple[str, str]] = {}
+    heard: dict[tuple[str, ...], tuple[str, ...]] = {}
     last: list[Found] = []
     while True:
         try:
@@ -95,8 +98,9 @@ def reconcile(
                 raise
         for one in last:
             key = (one.kind, one.dispatch_id, *one.work_ids)
-            if heard.get(key) != (one.word, one.state):
-                heard[key] = (one.word, one.state)
+            found = (one.word, one.state, str((one.trouble or {}).get("code", "")))
+            if heard.get(key) != found:
+                heard[key] = found
                 on_found(one)
         if not watch:
             return last
@@ -114,7 +118,7 @@ def _look(site: Site, reconciler: Reconciler, start: bool) -> list[Found]:
             for one, word in findings.dispatches.items()
         ]
         deliveries = [
-            _delivery(projection, projection.works[one], word)
+            _delivery(projection, projection.works[one], word, findings.troubles.get(one))
             for one, word in findings.deliveries.items()
         ]
     return launches + deliveries
@@ -136,7 +140,9 @@ def _launch(site: Site, state: DispatchState, word: str) -> Found:
     )
 
 
-def _delivery(projection: Projection, work: WorkState, word: str) -> Found:
+def _delivery(
+    projection: Projection, work: WorkState, word: str, trouble: CallboardError | None
+) -> Found:
     claim = projection.claims[str(work.claim_id)].claim
     run = projection.dispatches[claim.dispatch_id].run
     return Found(
@@ -149,6 +155,7 @@ def _delivery(projection: Projection, work: WorkState, word: str) -> Found:
         work.completed_at,
         None if run is None else run.run_id,
         _needs(word),
+        None if trouble is None else fault_document(trouble),
     )
 
 

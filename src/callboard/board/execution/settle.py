@@ -6,6 +6,10 @@ all it goes by, so that a pass cut short is finished by whoever comes next, and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 from msgspec import UNSET
 
 from callboard.board.execution.carriage import Carriage
@@ -24,6 +28,7 @@ from callboard.board.outputs.prepared import read_prepared
 from callboard.board.projection.entities import DispatchState, WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import Reconciliation
+from callboard.board.protocol.scalars import ReasonCode
 from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
 from callboard.board.publishing.lifecycle import Proof
@@ -55,6 +60,7 @@ class Settler:
         self._host_of = host_of or hosts_of(site)
         self._carriage = Carriage(site)
         self._patience = Patience(_pause_ms)
+        self._troubles: dict[str, CallboardError] = {}
 
     def settle(self, work_id: str) -> str:
         """One attempt at one pending delivery: `verified`, `failed`, `pending` or `decided`.
@@ -65,6 +71,7 @@ class Settler:
         projection = self._site.publisher.refresh().projection
         work = projection.works[work_id]
         if work.barrier != "pending":
+            self._troubles.pop(work_id, None)
             return "decided"
         now_ms = self._site.clock.now_ms()
         bounds = projection.pool(work.work.pool).reconciliation
@@ -74,6 +81,7 @@ class Settler:
         dispatch = projection.dispatches[claim.claim.dispatch_id]
         delivery = self._deliver(work, dispatch, claim.claim.handle)
         if delivery.verified:
+            self._troubles.pop(work_id, None)
             return self._record_result(work_id, delivery)
         attempts = self._patience.count(work_id, now_ms)
         waited_ms = now_ms - (work.completed_at or now_ms)
@@ -85,6 +93,11 @@ class Settler:
         if dispatch.released and dispatch.run is not None and exhausted:
             return self._record_failure(work_id, delivery, dispatch.conclusion, attempts)
         return "pending"
+
+    def trouble(self, work_id: str) -> CallboardError | None:
+        """What stood against a delivery when this settler last tried it: the first refusal of an
+        output, else what was not read back. None where it was verified or never tried."""
+        return self._troubles.get(work_id)
 
     def has_requests(self, work_id: str) -> bool:
         """Whether completed Work has prepared requests to the board, as far as that can be read."""
@@ -122,6 +135,7 @@ class Settler:
             except CallboardError as error:
                 if error.code not in _NOT_TAKEN:
                     raise
+                self._troubles[str(work.work.work_id)] = error
                 missing = (Unmet(error.code, error.message),)
                 return Delivery(False, delivery.descriptor, missing)
         return delivery
@@ -130,6 +144,7 @@ class Settler:
         run = dispatch.run
         desk = None
         memory = memory_of(self._site, dispatch, work.work.payload)
+        refused: CallboardError | None = None
         if run is not None:
             dispatch_id = dispatch.assignment.dispatch_id
             desk = ControlDesk(self._site, dispatch_id, handle, run.run_id)
@@ -147,7 +162,8 @@ class Settler:
             except CallboardError as error:
                 if error.code not in ("delivery_unprepared", "effects_incomplete"):
                     raise
-        return verify_delivery(
+                refused = error
+        delivery = verify_delivery(
             self._site.repository,
             payload=work.work.payload,
             claim_id=str(work.claim_id),
@@ -157,6 +173,9 @@ class Settler:
             desk=desk,
             memory=memory,
         )
+        if not delivery.verified:
+            self._troubles[work.work.work_id] = _cause(refused, delivery)
+        return delivery
 
     def _record_result(self, work_id: str, delivery: Delivery) -> str:
         proof = Proof("delivery", "verified_receipts", receipt=GIT_READBACK)
@@ -175,11 +194,34 @@ class Settler:
             attempts=attempts,
             effects="partial" if delivery.disposition == "partial" else "unknown",
         )
-        reason = delivery.missing[0].code if delivery.missing else "delivery_unverified"
+        reason = reason_of(self._troubles[work_id].code)
         answer = self._site.publisher.publish(
             lifecycle.fail_delivery(work_id, reason, proof, self._site.actor("reconciler"))
         )
         return "decided" if isinstance(answer, Nothing) else "failed"
+
+
+def _cause(refused: CallboardError | None, delivery: Delivery) -> CallboardError:
+    """What is behind an unverified delivery. What an output was refused with says more than that it
+    is not there, and the first refusal more than those that may have come of it."""
+    failed: Any = None if refused is None else refused.details.get("failed")
+    if isinstance(failed, list) and failed:
+        first: Mapping[str, Any] = failed[0]
+        others = {"others": [one["code"] for one in failed[1:]]} if failed[1:] else {}
+        details = {**first["details"], **others}
+        return CallboardError(first["code"], first["message"], first["hint"], details)
+    if not delivery.missing:
+        return CallboardError("delivery_unverified", "the outputs do not read back")
+    first_missing = delivery.missing[0]
+    return CallboardError(first_missing.code, first_missing.message)
+
+
+def reason_of(code: str) -> str:
+    """A refusal's code as the board takes it; an own handler may give any."""
+    try:
+        return msgspec.convert(code, ReasonCode)
+    except msgspec.ValidationError:
+        return "output_unverified"
 
 
 def _pause_ms(bounds: Reconciliation, attempts: int) -> int:

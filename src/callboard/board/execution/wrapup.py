@@ -28,6 +28,7 @@ from callboard.board.outputs.authority import EffectContext, context_of
 from callboard.board.outputs.claims import ClaimOutputs, PatchCommit, Refusal
 from callboard.board.outputs.closed import ClosedClaims
 from callboard.board.outputs.effects import prepare_claim
+from callboard.board.outputs.fault_document import fault_document
 from callboard.board.outputs.intake import take
 from callboard.board.outputs.messages import Terms
 from callboard.board.projection.entities import DispatchState
@@ -149,10 +150,12 @@ class WrapUp:
         try:
             settled = self._settler.settle(work_id)
             telemetry.tell(result=settled)
-            return {"published": settled}
+            trouble = self._settler.trouble(work_id)
         except CallboardError as error:
             telemetry.tell(result=error.code)
-            return {"published": "pending", "trouble": error.document()}
+            settled, trouble = "pending", error
+        told = {} if trouble is None else {"trouble": fault_document(trouble)}
+        return {"published": settled, **told}
 
     def _context(self, handle: str) -> EffectContext:
         projection = self._site.publisher.refresh().projection

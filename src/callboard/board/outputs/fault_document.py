@@ -40,5 +40,10 @@ def bounded_details(error: CallboardError) -> dict[str, object]:
 
 
 def fault_document(error: CallboardError) -> dict[str, object]:
-    """The error's own JSON form, with bounded details."""
-    return error.document() | {"details": bounded_details(error)}
+    """The error's own JSON form, with bounded details and words."""
+    return {
+        "code": error.code,
+        "message": error.message[:_MAX_TEXT],
+        "hint": error.hint[:_MAX_TEXT],
+        "details": bounded_details(error),
+    }

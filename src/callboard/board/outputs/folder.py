@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -115,6 +116,13 @@ class StagingFolder:
             if error.code == "file_missing":
                 return None
             raise
+
+    def has_terms(self) -> bool:
+        """Whether a file of the terms' name is there still, whatever it holds."""
+        try:
+            return stat.S_ISREG(os.stat(TERMS, dir_fd=self._fd, follow_symlinks=False).st_mode)
+        except OSError:
+            return False
 
     def strangers(self) -> tuple[str, ...]:
         """Files that nobody reads, as messages may show them; a bounded number of a bounded look.

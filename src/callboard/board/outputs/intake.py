@@ -50,11 +50,14 @@ def take(
     `make_patch` is called for each Claim that is to be completed with a patch; all Claims of a run
     share its one work tree, and of several each has its own paths in it. `checks` judge bodies.
     `closed` had ended before the run began: whatever they staged is suppressed, and no patch made
-    of it. A folder that cannot be read counts as empty, with the refusal among `unattributed`.
+    of it. A folder that cannot be read counts as empty, with the refusal among `unattributed`; one
+    that lacks what the host put there counts for what is in it, with the same refusal.
     """
     try:
         with StagingFolder(staging_folder) as folder:
             judge, refusals = _judged(folder, assignment, terms, checks)
+            if not folder.has_terms():
+                refusals.append(Refusal.of(_replaced(staging_folder), staging_folder.name))
             ignored = folder.strangers()
     except CallboardError as error:
         judge = Judge(assignment, terms, not_loaded)
@@ -90,6 +93,14 @@ def _judged(
         except CallboardError as error:
             refusals.append(Refusal.of(error, message.source, handle))
     return judge, refusals
+
+
+def _replaced(staging_folder: Path) -> CallboardError:
+    return CallboardError(
+        "staging_invalid",
+        f"the staging folder {staging_folder.name!r} lacks the terms that the host put there",
+        "it belongs to the run and is made for it; leave it, and what is in it, in its place",
+    )
 
 
 def _made(make: MakePatch | None, paths: tuple[str, ...]) -> PatchCommit:

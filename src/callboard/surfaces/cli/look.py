@@ -19,6 +19,7 @@ from callboard.board.reading.names import find_claim, find_dispatch, find_work
 from callboard.board.reading.receipts import receipt, request_of
 from callboard.board.reading.timing import timing_lines
 from callboard.surfaces.cli.chosen import board_of, board_options
+from callboard.surfaces.cli.left_words import left_lines
 from callboard.surfaces.cli.machine import add_to_attempt, add_to_receipt, add_to_work
 from callboard.surfaces.cli.render import (
     Block,
@@ -47,7 +48,6 @@ from callboard.surfaces.cli.words import (
 )
 
 MAX_ROWS = 20
-_MAX_SURVIVORS = 5
 
 
 @click.command()
@@ -151,11 +151,7 @@ def _claim_text(claim: dict[str, Any], now_ms: int) -> Iterator[Block]:
     yield from (f"          {said}" for said in timing_lines(claim.get("timing", {})))
     if "run_folder" in claim:
         yield f"          logs in {claim['run_folder']}"
-    survivors = claim.get("survivors", [])
-    for one in survivors[:_MAX_SURVIVORS]:
-        yield f"          still running when it had ended: process {one['pid']}, {one['command']}"
-    if len(survivors) > _MAX_SURVIVORS:
-        yield faint(f"          and {len(survivors) - _MAX_SURVIVORS} more processes (--json)")
+    yield from left_lines(claim)
 
 
 @click.command()

@@ -39,6 +39,9 @@ def add_to_attempt(host: Witness, projection: Projection, claim: dict[str, Any])
     ending = host.ending(claim["run_id"], claim["claim_id"])
     if ending is not None:
         claim["ending"] = ending
+    refusals = host.refusals(claim["run_id"], claim["claim_id"])
+    if refusals:
+        claim["refusals"] = refusals
     timing = host.timing(claim["run_id"], claim["claim_id"])
     if timing:
         claim["timing"] = timing

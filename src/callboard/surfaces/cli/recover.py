@@ -23,6 +23,7 @@ from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import board_of, board_options
 from callboard.surfaces.cli.dispatch import stopping
 from callboard.surfaces.cli.endings import INTERRUPTED, NOTHING, TERMINATED
+from callboard.surfaces.cli.left_words import refusal_text
 from callboard.surfaces.cli.render import Block, Hint, count, emit, write_text
 from callboard.surfaces.cli.words import found_text
 
@@ -112,6 +113,8 @@ def _lines(one: dict[str, Any]) -> Iterator[Block]:
     names = one["names"]
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     yield f"  {', '.join(names[:MAX_NAMED])}{more}: {found_text(one)}"
+    if "trouble" in one:
+        yield f"    {refusal_text(one['trouble'])}"
     for step in one.get("next", ()):
         yield Hint(step)
 

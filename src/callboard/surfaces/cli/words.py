@@ -248,7 +248,8 @@ def attempt_text(claim: dict[str, Any]) -> str:
 
 
 _FAILURES = {
-    "worker_cancelled": "the worker gave it up",
+    # The record has this one word for whatever was not as it should be; the report says what.
+    "worker_cancelled": "not completed, and no report of its run is here that says why",
     "run_ended": "the run ended before it was finished",
     "not_launched": "the run never began",
     "supervisor_lost": "the run's supervisor was lost",

@@ -14,7 +14,9 @@ from callboard.errors import CallboardError
 
 MAX_REPORT_BYTES = 4 * 1024 * 1024
 _MAX_TEXT = 1_000
+_MAX_REFUSALS = 32
 _CLAIM_TEXTS = ("outcome", "reason", "detail", "published")
+_REFUSAL_TEXTS = ("code", "message", "hint")
 _COMMAND_TEXTS = ("command", "ended", "program")
 _COMMAND_NUMBERS = ("exit_code", "signal", "duration_ms")
 
@@ -32,14 +34,15 @@ def read_report(folder: RunFolder) -> dict[str, Any] | None:
 def claim_ending(report: dict[str, Any], claim_id: str) -> dict[str, Any]:
     """How one Claim of the run ended, as far as the report says.
 
-    `{conclusion, trouble, outcome, reason, detail, published, command, program, ended, exit_code,
-    signal, start_error, duration_ms}`, each only where it is known; the last command counts.
+    `{conclusion, trouble, outcome, reason, detail, published, delivery, command, program, ended,
+    exit_code, signal, start_error, duration_ms}`, each only where it is known; the last command
+    counts. `delivery` is what stood against publishing its outputs, `{code, message, hint}`.
     """
     found = _texts(report, ("conclusion", "trouble"))
-    claims = _objects(report.get("claims"))
-    found |= next(
-        (_texts(one, _CLAIM_TEXTS) for one in claims if one.get("claim_id") == claim_id), {}
-    )
+    claim = _claim(report, claim_id)
+    found |= _texts(claim, _CLAIM_TEXTS)
+    if isinstance(trouble := claim.get("trouble"), dict):
+        found["delivery"] = _texts(trouble, _REFUSAL_TEXTS)
     commands = _objects(report.get("commands"))
     if commands:
         last = commands[-1]
@@ -48,6 +51,30 @@ def claim_ending(report: dict[str, Any], claim_id: str) -> dict[str, Any]:
         if isinstance(last.get("reason"), str):
             found["start_error"] = last["reason"][:_MAX_TEXT]
     return found
+
+
+def claim_refusals(report: dict[str, Any], claim_id: str) -> list[dict[str, Any]]:
+    """What a run staged for a Claim, or for none, and the board did not take.
+
+    At most 32 of `{code, count, message, hint, of_claim}` in the order of the report, those of the
+    Claim first: one for each code, with the words of the first that had it.
+    """
+    found: dict[tuple[bool, str], dict[str, Any]] = {}
+    for of_claim, listed in (
+        (True, _claim(report, claim_id).get("refusals")),
+        (False, report.get("unattributed")),
+    ):
+        for one in _objects(listed):
+            texts = _texts(one, _REFUSAL_TEXTS)
+            if "code" in texts:
+                new = {**texts, "count": 0, "of_claim": of_claim}
+                found.setdefault((of_claim, texts["code"]), new)["count"] += 1
+    return list(found.values())[:_MAX_REFUSALS]
+
+
+def _claim(report: dict[str, Any], claim_id: str) -> dict[str, Any]:
+    claims = _objects(report.get("claims"))
+    return next((one for one in claims if one.get("claim_id") == claim_id), {})
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:

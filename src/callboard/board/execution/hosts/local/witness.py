@@ -15,7 +15,11 @@ from callboard.board.execution.hosts.choice import hosts_of
 from callboard.board.execution.hosts.local import registry_file
 from callboard.board.execution.hosts.local.identity import state as liveness
 from callboard.board.execution.hosts.local.run_folder import RunFolder
-from callboard.board.execution.hosts.local.run_report import claim_ending, read_report
+from callboard.board.execution.hosts.local.run_report import (
+    claim_ending,
+    claim_refusals,
+    read_report,
+)
 from callboard.board.execution.hosts.local.run_timing import read_timing
 from callboard.board.execution.site import Site
 from callboard.board.projection.entities import DispatchState
@@ -52,6 +56,12 @@ class Witness:
         where this host has none. See `run_report.claim_ending`."""
         report = read_report(RunFolder.of(self._site.folders.state, run_id))
         return None if report is None else claim_ending(report, claim_id)
+
+    def refusals(self, run_id: str, claim_id: str) -> list[dict[str, Any]]:
+        """What the run staged for the Claim, or for none, and was not taken, by the same report.
+        See `run_report.claim_refusals`."""
+        report = read_report(RunFolder.of(self._site.folders.state, run_id))
+        return [] if report is None else claim_refusals(report, claim_id)
 
     def timing(self, run_id: str, claim_id: str | None = None) -> dict[str, int]:
         """How long the run's set-up and work took, and the Claim waited, by the same report."""
