@@ -72,6 +72,8 @@ class AgentStager:
 
         judge = AgentJudge(self._role, self._terms, own_bytes, self._checks)
         with StagingFolder(self._folder) as folder:
+            folder.hold()
+            folder.check_open()
             _known, number, _refusals = _replayed(folder, judge)
             taken = judge.accept(value)
             if taken == value["intent_id"]:

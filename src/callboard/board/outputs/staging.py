@@ -244,6 +244,8 @@ class Stager:
             **body,
         }
         with StagingFolder(self._folder) as staged:
+            staged.hold()
+            staged.check_open()
             # The bytes at hand are judged now; those beside earlier messages were, when they were.
             judge, number = self._replayed(staged, lambda message: _own_bytes(message, body, data))
             accepted: Accepted = judge.accept(value)
