@@ -183,7 +183,7 @@ def check_size(entries: list[Entry], limit_bytes: int) -> None:
         raise CallboardError(
             "result_limit",
             f"the result would take {size} bytes to describe, at most {limit_bytes} are allowed",
-            "deliver fewer files; put several into one archive",
+            "deliver less at once: fewer outputs, or several files as one archive",
             {"bytes": size, "limit_bytes": limit_bytes},
         )
 
