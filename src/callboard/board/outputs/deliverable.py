@@ -68,9 +68,9 @@ def check_deliverable(
 
     `memory` is what that recipe lets it remember, `began_at` the commit its runs begin at,
     `max_dispatches` what a run may ask for. Raises `output_not_declared`, `output_limit`,
-    `output_missing`, `result_limit`, `dispatch_budget_exceeded`, `verifier_unknown`, `scope_invalid`,
-    `contract_invalid`, `handler_missing`, `memory_base_missing` or `path_taken` where no memory
-    could stand, or `ref_conflict` where a branch or another ref of the repository stands in the way
+    `output_missing`, `result_limit`, `dispatch_budget_exceeded`, `verifier_unknown`,
+    `scope_invalid`, `contract_invalid`, `handler_missing`, `memory_base_missing` or `path_taken`
+    where no memory could stand, or `ref_conflict` where a branch or another ref of the repository stands in the way
     of its outputs.
     """
     try:

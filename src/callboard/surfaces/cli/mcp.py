@@ -65,8 +65,13 @@ def board(ctx: click.Context, context: str | None, role: str | None) -> None:
 def _session(ctx: click.Context, file: str | None, role: str | None) -> Session:
     from callboard.surfaces.mcp.session import Session
 
-    # An empty variable names nothing.
-    named = file if file is not None else os.environ.get(CONTEXT_VARIABLE) or None
+    named = file if file is not None else os.environ.get(CONTEXT_VARIABLE)
+    if file is None and named == "":
+        raise CallboardError(
+            "context_required",
+            f"{CONTEXT_VARIABLE} is empty, so whoever started this agent meant it to have one",
+            "name the file with --context, or unset the variable to look on",
+        )
     if named is None:
         _refuse_without_context(role)
         return _observer(ctx)
