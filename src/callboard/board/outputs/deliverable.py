@@ -70,8 +70,8 @@ def check_deliverable(
     `max_dispatches` what a run may ask for. Raises `output_not_declared`, `output_limit`,
     `output_missing`, `result_limit`, `dispatch_budget_exceeded`, `verifier_unknown`,
     `scope_invalid`, `contract_invalid`, `handler_missing`, `memory_base_missing` or `path_taken`
-    where no memory could stand, or `ref_conflict` where a branch or another ref of the repository stands in the way
-    of its outputs.
+    where no memory could stand, or `ref_conflict` where a branch or another ref of the repository
+    stands in the way of its outputs.
     """
     try:
         _check(repository, work, recipe)
