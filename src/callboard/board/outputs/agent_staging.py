@@ -18,6 +18,7 @@ from callboard.board.outputs.messages import StagedMessage
 from callboard.board.outputs.staging import (
     AgentReceipt,
     Selector,
+    batch_body,
     new_intent_id,
     publish_intent,
     selected,
@@ -50,11 +51,7 @@ class AgentStager:
         selector: Selector = None,
     ) -> AgentReceipt:
         """Stage the wish for the next fair batch."""
-        body: dict[str, canonical.Json] = {
-            "max_claims": max_claims,
-            "max_dispatches": max_dispatches,
-            **({} if pool is None else {"pool": pool}),
-        }
+        body = batch_body(max_claims, max_dispatches, pool)
         return self._stage("dispatch_next", {**body, **selected(selector)}, None)
 
     def staged(self) -> list[AgentIntent]:

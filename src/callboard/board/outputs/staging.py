@@ -172,12 +172,7 @@ class Stager:
         selector: Selector = None,
     ) -> Receipt:
         """Stage the wish for the next fair batch of the run's pool."""
-        body: dict[str, canonical.Json] = {
-            "max_claims": max_claims,
-            "max_dispatches": max_dispatches,
-            **({} if pool is None else {"pool": pool}),
-        }
-        return self._stage("dispatch_next", selector, body)
+        return self._stage("dispatch_next", selector, batch_body(max_claims, max_dispatches, pool))
 
     def noop(self, reason: str, selector: Selector = None) -> Receipt:
         """Stage word that nothing was to be done."""
@@ -265,6 +260,15 @@ class Stager:
                 # What stands refused does not count, and says so when the run ends.
                 _accept_quietly(judge, message.value)
         return judge, last
+
+
+def batch_body(max_claims: int, max_dispatches: int, pool: str | None) -> dict[str, canonical.Json]:
+    """The fields of a wish for a batch; a pool only where one was named."""
+    asked: dict[str, canonical.Json] = {
+        "max_claims": max_claims,
+        "max_dispatches": max_dispatches,
+    }
+    return asked if pool is None else {**asked, "pool": pool}
 
 
 def new_intent_id() -> str:

@@ -23,6 +23,7 @@ from callboard.board.outputs.descriptor import (
     SubmitEntry,
     batch_entry,
     entry_kind,
+    number_in,
     numbered_ref,
     submit_entry,
 )
@@ -141,8 +142,7 @@ def _check_free(place: Place, entry: ControlEntry) -> None:
 
 
 def _check_ref(place: Place, entry: ControlEntry, kind: str) -> None:
-    number = int(entry.ref[-3:]) if entry.ref[-3:].isdigit() else 0
-    if entry.ref != numbered_ref(CONTROLS, place.claim_id, kind, number):
+    if entry.ref != numbered_ref(CONTROLS, place.claim_id, kind, number_in(entry.ref)):
         raise unverified(f"the request {entry.request_id}", f"names a foreign ref, {entry.ref}")
 
 
