@@ -31,6 +31,7 @@ COMPUTED = {
     "verifier_unknown": "board.outputs",
 }
 MEANINGS = {
+    "activation_damaged": "what became of an agent's requests was kept, and cannot be read",
     "activation_failed": "the folder of an agent cannot be written",
     "activation_running": "an agent still runs, or somebody settles what it asked",
     "activation_unknown": "no activation of that id is on this board",
@@ -256,6 +257,7 @@ MEANINGS = {
     "sender_mismatch": "a start marker names another sender than its actor",
     "sender_unknown": "the sender is no dispatcher of this host",
     "snapshot_invalid": "the snapshot of an agent cannot be used",
+    "staging_closed": "a run or an agent is over, and nothing more can be staged for it",
     "staging_failed": "a message could not be staged",
     "staging_invalid": "the staging folder is not what the host made",
     "staging_limit": "a run stages more than it may",

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from callboard import canonical, files
+from callboard.board import outcomes
 from callboard.board.board import Board
 from callboard.board.execution.activation_files import (
     CLIENT_VARIABLE,
@@ -31,6 +32,7 @@ from callboard.board.outputs.agent_intents import AgentIntent, BatchIntent, Plan
 from callboard.board.outputs.agent_staging import take_intents
 from callboard.board.outputs.claims import Refusal
 from callboard.board.outputs.context import CONTEXT_VARIABLE, AgentTerms
+from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
 from callboard.board.protocol.agent_roles import AgentRole
@@ -45,7 +47,6 @@ from callboard.errors import CallboardError
 
 AGENTS_FOLDER = "agents"
 MAX_RECORD_BYTES = 64 * 1024
-MAX_OUTCOMES_BYTES = 4 * 1024 * 1024
 _ID = re.compile(r"[0-9a-f]{32}")
 # Nothing was judged, so the intent is still to be answered.
 _UNJUDGED = UNPUBLISHED | UNWRITABLE
@@ -80,6 +81,11 @@ class Activation:
         return self.root / "agent" / "staging"
 
     @property
+    def taken(self) -> Path:
+        """Where its wishes lie once they were taken in; the agent stages nothing there."""
+        return self.root / "taken"
+
+    @property
     def outcomes(self) -> Path:
         """What became of its intents, for who settles it again."""
         return self.root / "outcomes.json"
@@ -108,7 +114,7 @@ class Settled:
     """What became of one activation: its intents in their order, and messages that do not stand."""
 
     intents: list[dict[str, Any]] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def is_refused(self) -> bool:
@@ -117,13 +123,7 @@ class Settled:
 
     def document(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "intents": self.intents,
-            "refusals": [
-                {name: value for name, value in one.document().items() if name != "claim_handle"}
-                for one in self.refusals
-            ],
-        }
+        return {"intents": self.intents, "refusals": self.refusals}
 
 
 def activate(board: Board, role: AgentRole, terms: AgentTerms) -> Activation:
@@ -139,6 +139,9 @@ def activate(board: Board, role: AgentRole, terms: AgentTerms) -> Activation:
         )
     if terms.pool is not None:
         board.pool_name(terms.pool)
+    projection = board.history().projection
+    if projection.tip is not None:
+        terms = structs.replace(terms, pools=sorted(projection.policy.pools))
     identity = secrets.token_hex(16)
     root = board.site.folders.state / AGENTS_FOLDER / identity
     can_ask = role != "observer"
@@ -172,10 +175,11 @@ def activate(board: Board, role: AgentRole, terms: AgentTerms) -> Activation:
 
 
 @contextlib.contextmanager
-def holding(activation: Activation) -> Iterator[None]:
+def holding(activation: Activation) -> Iterator[int]:
     """Keep an activation to oneself, while its agent runs or its intents are answered.
 
-    Raises `activation_running` where somebody else has it; a dead process has nothing.
+    Answers the descriptor that holds it; a process that inherits it holds it as well. Raises
+    `activation_running` where somebody else has it; a dead process has nothing.
     """
     with (activation.root / "lock").open("ab") as lock:
         try:
@@ -184,10 +188,10 @@ def holding(activation: Activation) -> Iterator[None]:
             raise CallboardError(
                 "activation_running",
                 f"activation {activation.id} is in the hands of a living process",
-                "wait until its agent has ended",
+                "wait until its agent, and all that it started, has ended",
                 {"activation": activation.id},
             ) from error
-        yield
+        yield lock.fileno()
 
 
 def activation_of(board: Board, identity: str) -> Activation:
@@ -199,7 +203,7 @@ def activation_of(board: Board, identity: str) -> Activation:
         root / "activation.json", MAX_RECORD_BYTES, what="the record of an activation"
     )
     record = parse(
-        _Record, canonical.decode(data), what="record of an activation", code="activation_unknown"
+        _Record, canonical.decode(data), what="record of an activation", code="activation_damaged"
     )
     if record.board != board.site.key:
         raise _unknown(identity, "it belongs to another board")
@@ -207,49 +211,74 @@ def activation_of(board: Board, identity: str) -> Activation:
     return Activation(identity, root, record.role, terms)
 
 
-def unsettled(board: Board) -> list[Activation]:
-    """The activations on this board that nobody has settled to the end, the oldest first; those
-    whose agent still runs are among them."""
+def unsettled(board: Board) -> tuple[list[Activation], list[str]]:
+    """The activations on this board that nobody has settled to the end, the oldest first, those
+    whose agent still runs among them; and the ids of those whose record cannot be read."""
     folder = board.site.folders.state / AGENTS_FOLDER
     found: list[tuple[int, Activation]] = []
+    damaged: list[str] = []
     for root in folder.iterdir() if folder.is_dir() else ():
         if (root / "settled").exists():
             continue
         try:
             activation = activation_of(board, root.name)
-        except CallboardError:
-            # Another board's, or cut short before its record was written: nothing is in it.
+        except CallboardError as error:
+            # Another board's, or cut short before its record was written: nothing is in that.
+            if error.code not in ("activation_unknown", "file_missing"):
+                damaged.append(root.name)
             continue
         found.append((root.stat().st_mtime_ns, activation))
-    return [activation for _at, activation in sorted(found, key=lambda one: (one[0], one[1].id))]
+    ordered = sorted(found, key=lambda one: (one[0], one[1].id))
+    return [activation for _at, activation in ordered], sorted(damaged)
 
 
 def settle(board: Board, environment: Mapping[str, str], activation: Activation) -> Settled:
     """Publish what an agent staged, each intent for itself and in the order they came.
 
-    Call it while `holding` the activation. An intent that was answered before gives the first
-    answer. Raises what leaves an intent without
-    any answer, as an unreachable remote does; settling goes on from there when it is called again.
+    Call it while `holding` the activation. What is staged is taken in once: from then on nothing
+    more can be, and an intent that was answered keeps its first answer. Raises what leaves an
+    intent without any answer, as an unreachable remote does; settling goes on from there when it is
+    called again.
     """
-    if activation.terms is None:
+    known = outcomes.read(activation.outcomes, activation.id)
+    if (activation.root / "settled").exists() or activation.terms is None:
         (activation.root / "settled").touch()
-        return Settled()
+        intents = [{**one, "replayed": True} for one in known.intents]
+        return Settled(intents, known.refusals)
+    _take_in(activation)
     accepted, refusals = take_intents(
-        activation.staging, activation.role, activation.terms, INTENT_CHECKS
+        activation.taken, activation.role, activation.terms, INTENT_CHECKS
     )
-    found = Settled(refusals=refusals)
-    known = _known(activation)
+    answers = {one["intent_id"]: one for one in known.intents}
+    found = Settled(refusals=[_refusal(one) for one in refusals])
     for intent in accepted:
-        answer = known.get(intent.intent_id)
+        answer = answers.get(intent.intent_id)
         if answer is None:
             answer = _answered(board, environment, activation, intent)
-            known[intent.intent_id] = answer
-            _keep(activation, known)
+            found.intents.append(answer)
+            outcomes.keep(activation.outcomes, activation.id, found.document())
         else:
-            answer = {**answer, "replayed": True}
-        found.intents.append(answer)
+            found.intents.append({**answer, "replayed": True})
+    outcomes.keep(activation.outcomes, activation.id, found.document())
     (activation.root / "settled").touch()
     return found
+
+
+def _take_in(activation: Activation) -> None:
+    """Move what the agent staged out of its reach; whoever still stages is refused."""
+    if not activation.staging.exists():
+        return
+    try:
+        with contextlib.suppress(CallboardError), StagingFolder(activation.staging) as folder:
+            folder.close_for_good()
+        activation.staging.rename(activation.taken)
+    except OSError as error:
+        raise outcomes.unwritable(activation.id, "staging folder", error) from error
+
+
+def _refusal(refusal: Refusal) -> dict[str, Any]:
+    document = refusal.document()
+    return {name: value for name, value in document.items() if name != "claim_handle"}
 
 
 def _answered(
@@ -313,32 +342,6 @@ def _request_id(activation: Activation, intent: AgentIntent) -> str:
     """The request that an intent becomes; the same whenever it is asked again."""
     name = canonical.encode({"activation": activation.id, "intent_id": intent.intent_id})
     return f"a_{canonical.sha256_hex(name)}"
-
-
-def _known(activation: Activation) -> dict[str, dict[str, Any]]:
-    """The first answers that were given; the board itself has them too, where they are on it."""
-    try:
-        data = files.read_bounded(
-            activation.outcomes, MAX_OUTCOMES_BYTES, what="the outcomes of an activation"
-        )
-    except CallboardError as error:
-        if error.code != "file_missing":
-            raise
-        return {}
-    found = canonical.decode(data, limit_bytes=MAX_OUTCOMES_BYTES)
-    assert isinstance(found, dict)
-    return {name: dict(one) for name, one in found.items() if isinstance(one, dict)}
-
-
-def _keep(activation: Activation, known: Mapping[str, dict[str, Any]]) -> None:
-    try:
-        files.publish(activation.outcomes, canonical.encode(dict(known)), private=True)
-    except OSError as error:
-        raise CallboardError(
-            "activation_failed",
-            f"the outcomes of activation {activation.id} cannot be written: {error.strerror}",
-            f"check free space, then: callboard agent settle {activation.id}",
-        ) from error
 
 
 def _unknown(identity: str, found: str) -> CallboardError:

@@ -12,6 +12,7 @@ from typing import Any
 from callboard import canonical
 from callboard.board.outputs.authority import EffectContext, Phase, Place
 from callboard.board.outputs.claims import ArtifactOutput, PatchCommit
+from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
 from callboard.board.protocol.commit import AssignedClaim, Assignment
@@ -137,6 +138,20 @@ def loose_commit(folder: Path, text: str = "two\n", parent: str | None = None) -
     tree = git(folder, "mktree", stdin=f"100644 blob {blob}\tREADME\n".encode())
     commit = git(folder, "commit-tree", tree, "-p", base, "-m", "patch")
     return PatchCommit(commit, tree, base)
+
+
+def verify(opened: EffectContext, **more: Any) -> Delivery:
+    """What is read back for a Claim."""
+    place = opened.place
+    return verify_delivery(
+        place.repository,
+        payload=opened.payload,
+        claim_id=place.claim_id,
+        work_id=place.work_id,
+        attempt=place.attempt,
+        base=place.base,
+        **more,
+    )
 
 
 def context(

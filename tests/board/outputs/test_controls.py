@@ -175,6 +175,18 @@ def test_a_forged_note_is_refused(repository: Repository, change: dict[str, Any]
 
 
 @pytest.mark.parametrize("output", [batch(), plan()], ids=["dispatch_next", "submit"])
+def test_what_is_in_the_way_of_a_note_is_met_before_the_completion(
+    repository: Repository, output: Any
+) -> None:
+    scene.git(repository.common_dir, "update-ref", "refs/callboard/controls", "HEAD")
+    context, desk = scene.context(repository, member(1, BOTH)), Board("accepted")
+    with pytest.raises(CallboardError) as refused:
+        gate.prepare(at(context, desk, "open"), output)
+    assert refused.value.code == "ref_conflict"
+    assert [kind for kind, *_rest in desk.asked if kind != "rehearse"] == []
+
+
+@pytest.mark.parametrize("output", [batch(), plan()], ids=["dispatch_next", "submit"])
 def test_without_a_board_nothing_can_be_asked(repository: Repository, output: Any) -> None:
     context = scene.context(repository, member(1, BOTH))
     with pytest.raises(CallboardError) as refused:

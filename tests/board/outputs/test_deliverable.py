@@ -54,6 +54,59 @@ def test_what_the_recipe_can_deliver_is_taken(
 
 
 @pytest.mark.parametrize(
+    ("output_type", "least", "fits"),
+    [
+        ("artifact", 14, True), ("artifact", 20, False), ("note", 14, True), ("note", 16, False),
+        ("submit", 10, True), ("submit", 16, False),
+    ],
+)  # fmt: skip
+def test_the_least_that_is_promised_has_to_fit_a_result(
+    tmp_path: Path, output_type: str, least: int, fits: bool
+) -> None:
+    recipe = {output_type: (0, 128)}
+    with Repository.discover(repository(tmp_path / "r")) as opened:
+        if fits:
+            check_deliverable(opened, work(one(output_type, least, least)), "w", recipe)
+            return
+        with pytest.raises(CallboardError, match="could never be delivered") as caught:
+            check_deliverable(opened, work(one(output_type, least, least)), "w", recipe)
+    assert caught.value.code == "result_limit"
+
+
+def test_no_more_launches_are_promised_than_a_run_may_ask_for(tmp_path: Path) -> None:
+    wanted = work(one("dispatch_next", 3, 3))
+    recipe = {"dispatch_next": (0, 16)}
+    with Repository.discover(repository(tmp_path / "r")) as opened:
+        check_deliverable(opened, wanted, "w", recipe, max_dispatches=3)
+        with pytest.raises(CallboardError, match="could never be delivered") as caught:
+            check_deliverable(opened, wanted, "w", recipe, max_dispatches=2)
+    assert caught.value.code == "dispatch_budget_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("output_type", "ref"),
+    [
+        ("note", "refs/callboard/notes"),
+        ("submit", "refs/callboard/controls"),
+        ("dispatch_next", "refs/callboard/controls"),
+        ("artifact", "refs/callboard/artifacts"),
+    ],
+)
+def test_a_ref_in_the_way_of_any_type_is_met_before(
+    tmp_path: Path, output_type: str, ref: str
+) -> None:
+    folder = repository(tmp_path / "r")
+    git("update-ref", ref, "HEAD", cwd=folder)
+    with (
+        Repository.discover(folder) as opened,
+        pytest.raises(CallboardError, match=ref) as caught,
+    ):
+        check_deliverable(opened, work(one(output_type)), "w", {output_type: (0, 1)})
+    assert caught.value.code == "ref_conflict"
+    assert f"git update-ref -d {ref}" in caught.value.hint
+
+
+@pytest.mark.parametrize(
     ("contract", "recipe", "code", "found"),
     [
         (one("patch"), {"artifact": (0, 1)}, "output_not_declared", "patch"),

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from callboard.board.outputs.authority import EffectContext
 from callboard.board.outputs.claims import ClaimOutputs, Output, PatchCommit, PatchOutput
-from callboard.board.outputs.delivery import Delivery, verify_delivery
+from callboard.board.outputs.delivery import Delivery
 from callboard.board.outputs.descriptor import artifact_ref, prepared_ref
 from callboard.board.outputs.effects import apply_claim, prepare_claim
 from callboard.board.outputs.handlers.registry import HANDLERS, handler_of
@@ -23,7 +23,16 @@ from callboard.board.protocol.output_types import BUILT_IN
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 from tests.board.outputs import scene
-from tests.board.outputs.scene import BOTH, NO_WRITES, context, member, output, outputs, sha
+from tests.board.outputs.scene import (
+    BOTH,
+    NO_WRITES,
+    context,
+    member,
+    output,
+    outputs,
+    sha,
+    verify,
+)
 
 
 def completed(claim: AssignedClaim, *found: Output) -> ClaimOutputs:
@@ -34,18 +43,6 @@ def completed(claim: AssignedClaim, *found: Output) -> ClaimOutputs:
 
 def patch(commit: PatchCommit) -> PatchOutput:
     return PatchOutput("p1", commit)
-
-
-def verify(opened: EffectContext) -> Delivery:
-    place = opened.place
-    return verify_delivery(
-        place.repository,
-        payload=opened.payload,
-        claim_id=place.claim_id,
-        work_id=place.work_id,
-        attempt=place.attempt,
-        base=place.base,
-    )
 
 
 def missing(opened: EffectContext) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from callboard.board.outputs.claims import ClaimOutputs, Intake, PatchCommit, PatchOutput
 from callboard.board.outputs.closed import ClosedClaim, ClosedClaims
@@ -276,6 +277,37 @@ def test_a_member_that_had_ended_is_suppressed_whatever_it_staged(tmp_path: Path
     assert (first.outcome, first.reason, first.outputs) == ("cancelled", "claim_closed", ())
     assert [output.intent_id for output in first.suppressed] == ["p1"]
     assert (second.outcome, len(second.outputs), made) == ("completed", 1, [("h2",)])
+
+
+def replace_terms(**limits: int) -> Terms:
+    recipe = {"artifact": (0, 128), "patch": (0, 1), "dispatch_next": (0, 16)}
+    return structs.replace(Terms.of(recipe), **limits)
+
+
+def test_a_claim_that_is_given_up_takes_up_no_room(tmp_path: Path) -> None:
+    """Paths, launches and bytes that it had reserved are its siblings' again."""
+    folder = staging(tmp_path)
+    kinds = ("artifact", "patch", "dispatch_next")
+    contract = outputs(**dict.fromkeys(kinds, (0, 1)))
+    terms = replace_terms(artifact_bytes=8, run_artifacts=1, run_bytes=8, max_dispatches=2)
+
+    def wishes(handle: str) -> list[dict[str, Any]]:
+        return [
+            artifact(folder, "file", b"12345678", claim_handle=handle, intent_id=f"a{handle}"),
+            {"kind": "patch", "intent_id": f"p{handle}", "claim_handle": handle, "paths": ["x"]},
+            {"kind": "dispatch_next", "intent_id": f"d{handle}", "claim_handle": handle,
+             "max_dispatches": 2},
+        ]  # fmt: skip
+
+    messages = [*wishes("h1"), finish(1, "cancelled", claim_handle="h1"), *wishes("h2")]
+    messages += [finish(2, claim_handle="h2"), *wishes("h3"), finish(3, claim_handle="h3")]
+    for number, message in enumerate(messages, start=1):
+        put(folder, number, message)
+    members = assignment(contract, contract, contract)
+    first, second, third = take(folder, members, terms, make_patch=lambda _paths: COMMIT).claims
+    assert sorted(one.type for one in first.suppressed) == sorted(kinds)
+    assert sorted(one.type for one in second.outputs) == sorted(kinds)
+    assert codes(third) == ["artifact_limit", "patch_overlap", "dispatch_budget_exceeded"]
 
 
 def test_what_a_silent_claim_would_have_lacked_is_told_with_it(tmp_path: Path) -> None:

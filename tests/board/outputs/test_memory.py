@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from callboard.board.outputs.claims import BodyOutput, ClaimOutputs
-from callboard.board.outputs.delivery import Delivery, verify_delivery
+from callboard.board.outputs.delivery import Delivery
 from callboard.board.outputs.descriptor import MemoryEntry, prepared_ref, refs_of
 from callboard.board.outputs.effects import apply_claim, prepare_claim
 from callboard.board.outputs.handlers import gate
@@ -23,6 +23,7 @@ from callboard.board.outputs.staging import Stager
 from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
+from tests.board.outputs import scene
 from tests.board.outputs.scene import (
     assignment,
     context,
@@ -162,16 +163,7 @@ def completed(claim: Any, data: bytes) -> ClaimOutputs:
 
 
 def verify(opened: Any, *, memory: MemoryRules | None = RULES) -> Delivery:
-    place = opened.place
-    return verify_delivery(
-        place.repository,
-        payload=opened.payload,
-        claim_id=place.claim_id,
-        work_id=place.work_id,
-        attempt=place.attempt,
-        base=place.base,
-        memory=memory,
-    )
+    return scene.verify(opened, memory=memory)
 
 
 def missing(opened: Any, **more: Any) -> list[str]:

@@ -21,7 +21,6 @@ from callboard.board.outputs.authority import EffectContext
 from callboard.board.outputs.bounds import Bounds
 from callboard.board.outputs.claims import BodyOutput, ClaimOutputs
 from callboard.board.outputs.deliverable import check_deliverable
-from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.descriptor import OwnEntry, prepared_ref, refs_of
 from callboard.board.outputs.effects import apply_claim, prepare_claim
 from callboard.board.outputs.handlers import gate
@@ -46,6 +45,7 @@ from tests.board.outputs.scene import (
     outputs,
     sha,
     staging,
+    verify,
 )
 from tests.board.outputs.test_deliverable import one, work
 from tests.own_outputs import install, install_example
@@ -116,18 +116,6 @@ def refusal(repository: Repository, found: BodyOutput) -> CallboardError:
     assert [item.code for item in answer.refusals] == [refused.value.code]
     assert refused.value.hint
     return refused.value
-
-
-def verify(opened: EffectContext) -> Delivery:
-    place = opened.place
-    return verify_delivery(
-        place.repository,
-        payload=opened.payload,
-        claim_id=place.claim_id,
-        work_id=place.work_id,
-        attempt=place.attempt,
-        base=place.base,
-    )
 
 
 def deliver(found: EffectContext, *made: Any) -> EffectContext:

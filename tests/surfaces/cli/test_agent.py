@@ -118,6 +118,7 @@ def test_settling_again_gives_the_first_answers(agents: Agents) -> None:
     assert [one["replayed"] for one in document["intents"]] == [True, True]
     # Without its own notes the board still knows.
     (agents.root() / "outcomes.json").unlink()
+    (agents.root() / "settled").unlink()
     (document,) = agents.settle(identity).json["activations"]
     assert [(one["status"], one["replayed"]) for one in document["intents"]] == [
         ("accepted", True),
@@ -126,7 +127,7 @@ def test_settling_again_gives_the_first_answers(agents: Agents) -> None:
     assert requests(agents.person) == before
     assert [role for _kind, role, _id in before] == ["producer", "producer"]
     open_ = agents.settle().json
-    assert open_ == {"activations": [], "running": []}
+    assert open_ == {"activations": [], "running": [], "damaged": []}
 
 
 def test_a_killed_start_is_settled_by_whoever_comes_next(agents: Agents) -> None:
@@ -142,15 +143,70 @@ def test_a_killed_start_is_settled_by_whoever_comes_next(agents: Agents) -> None
     assert refused["code"] == "activation_running"
     os.kill(process.pid, signal.SIGKILL)
     process.wait(30)
+    # What the agent started lives on, and may still stage something.
+    assert agents.settle(identity).error["code"] == "activation_running"
     assert requests(agents.person) == []
+    for one in sleeping:
+        one.kill()
+    psutil.wait_procs(sleeping, 30)
     with ThreadPoolExecutor(2) as pool:
         answers = [one.json for one in pool.map(lambda _number: agents.settle(), range(2))]
     assert len(requests(agents.person)) == 1
     settled = [one for answer in answers for one in answer["activations"]]
     assert {one["activation"] for one in settled} == {identity}
-    assert agents.settle().json == {"activations": [], "running": []}
-    for one in sleeping:
-        one.kill()
+    assert agents.settle().json == {"activations": [], "running": [], "damaged": []}
+
+
+def test_what_outlives_the_agent_is_told_that_it_is_too_late(agents: Agents) -> None:
+    """A process that the agent left behind stages after the agent has ended."""
+    plan = agents.file("plan.json", PLAN)
+    go, said = agents.folder / "go", agents.folder / "said"
+    os.mkfifo(go)
+    stage = f"callboard agent submit {plan} --json > {said}.part || mv {said}.part {said}"
+    late = f"read -r _ < {go}; {stage}"
+    answer = agents.run(f"({late}) < /dev/null > /dev/null 2>&1 & exit 0", role="producer")
+    assert (answer.status, answer.json["intents"]) == (0, [])
+    go.write_text("go\n")
+    until(said.exists)
+    code = json.loads(said.read_text())["error"]["code"]
+    assert code in ("staging_closed", "staging_invalid")
+    assert requests(agents.person) == []
+
+
+def test_a_settled_agent_has_spent_its_budget(agents: Agents) -> None:
+    """Its messages are rewritten afterwards, with another request where one was answered."""
+    agents.person.call(
+        "submit",
+        agents.file(
+            "plan.json",
+            {"graph": "g", "nodes": [{"key": "a", "payload": {}}, {"key": "b", "payload": {}}]},
+        ),
+    )
+    first = agents.run("callboard agent dispatch-next")
+    (intent,) = first.json["intents"]
+    (message,) = (agents.root() / "taken").glob("message-*.json")
+    forged = json.loads(message.read_text()) | {"intent_id": "another"}
+    message.write_text(json.dumps(forged))
+    (again,) = agents.settle(agents.root().name).json["activations"]
+    assert [one["request_id"] for one in again["intents"]] == [intent["request_id"]]
+    assert [kind for kind, _role, _id in requests(agents.person)] == ["submit", "dispatch_next"]
+    shell(agents.person, "run", "--until-idle")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"intents":[1],"refusals":[]}', '{"a":1}'])
+def test_damaged_records_are_named(agents: Agents, content: str) -> None:
+    agents.run("true")
+    root = agents.root()
+    (root / "outcomes.json").write_text(content)
+    error = agents.settle(root.name).error
+    assert (error["code"], str(root / "outcomes.json") in error["message"]) == (
+        "activation_damaged",
+        True,
+    )
+    (root / "settled").unlink()
+    (root / "activation.json").write_text(content)
+    answer = agents.settle()
+    assert (answer.status, answer.json["damaged"]) == (1, [root.name])
 
 
 @pytest.mark.parametrize(
@@ -166,6 +222,7 @@ def test_a_killed_start_is_settled_by_whoever_comes_next(agents: Agents) -> None
         ("dispatcher", "callboard agent dispatch-next --max-claims 17",
          "dispatch_budget_exceeded"),
         ("dispatcher", "callboard agent dispatch-next --pool other", "pool_forbidden"),
+        ("free", "callboard agent dispatch-next --pool other", "pool_unknown"),
         ("dispatcher", "echo '{{}}' | callboard agent submit -", "plan_invalid"),
     ],
 )  # fmt: skip
@@ -180,6 +237,7 @@ def test_what_is_not_an_agents_is_refused_at_once(
     said = agents.folder / "said"
     script = script.format(plan=plan)
     options = ["--pool", "default"] if role == "dispatcher" else []
+    role = "dispatcher" if role == "free" else role
     answer = agents.run(f"{{ {script} --json; }} > {said} || true", *options, role=role)
     assert json.loads(said.read_text())["error"]["code"] == code
     assert (answer.status, answer.json["intents"]) == (0, [])

@@ -22,6 +22,7 @@ from callboard.board.outputs.context import write_context
 from callboard.surfaces.mcp.answers import MAX_LINE_BYTES
 from callboard.surfaces.mcp.wire import MAX_REQUEST_BYTES, Requests, TooLong, write_all
 from tests.ambient import ROOT
+from tests.board.execution.repositories import git
 from tests.board.execution.waiting import until
 from tests.board.outputs import scene
 from tests.board.outputs.test_context import context
@@ -254,6 +255,41 @@ def test_requests_that_are_none_are_answered_by_the_engine(desk: Desk) -> None:
     assert "result" in by_id[6]
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (
+            b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","name":"y"}}',
+            "name",
+        ),
+        (b'{"jsonrpc":"2.0","id":7,"id":8,"method":"ping"}', "id"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":{"\\u0062":1,"b":2}}}', "b"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}', "NaN"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":' + b"[" * 5000 + b"]" * 5000 + b"}",
+         "nested"),
+    ],
+)  # fmt: skip
+def test_what_two_readers_could_take_differently_is_refused(
+    desk: Desk, line: bytes, found: str
+) -> None:
+    process = start(*desk.words)
+    out, _err = process.communicate(lines(HELLO) + line + b"\n", timeout=30)
+    answers = [json.loads(one) for one in out.splitlines()]
+    (refusal,) = [one for one in answers if "error" in one]
+    assert (refusal["id"], refusal["error"]["code"]) == (7, -32700)
+    assert found in refusal["error"]["message"]
+
+
+def test_a_run_is_told_by_its_folder_too(person: Person, tmp_path: Path) -> None:
+    """A client that hands on no environment, with a server that is not the run's own."""
+    clone = tmp_path / "clone"
+    git("clone", "-q", str(person.folder), str(clone), cwd=tmp_path)
+    git("update-ref", "refs/callboard/base", "HEAD", cwd=clone)
+    (clone / "deep").mkdir()
+    for folder in (clone, clone / "deep"):
+        assert refused(env=environment(person), cwd=folder) == "context_required"
+
+
 def test_lines_are_taken_whole_however_they_arrive() -> None:
     reading, writing = os.pipe()
     requests = Requests(reading)
@@ -323,7 +359,7 @@ def test_no_fault_of_its_files_makes_it_an_observer(person: Person, desk: Desk) 
     in_environment = {**environment(person), "CALLBOARD_CONTEXT": missing}
     assert refused(env=in_environment, cwd=person.folder) == "context_invalid"
     in_environment["CALLBOARD_CONTEXT"] = ""
-    assert refused(env=in_environment, cwd=person.folder) == "context_invalid"
+    assert refused(env=in_environment, cwd=person.folder) == "context_required"
     sound = desk.assignment.read_bytes()
     for data in (b"", b"{}", b"[]", sound.replace(b'"version":3', b'"version":4'), sound[:-1]):
         desk.assignment.write_bytes(data)

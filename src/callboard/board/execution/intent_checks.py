@@ -11,7 +11,9 @@ from types import MappingProxyType
 
 from callboard import canonical
 from callboard.board.outputs.messages import BODY_LIMITS
+from callboard.board.publishing.intents import MAX_NODES
 from callboard.board.publishing.plan import Plan, parse_plan
+from callboard.errors import CallboardError
 
 
 def read_plan(data: bytes) -> Plan:
@@ -20,7 +22,14 @@ def read_plan(data: bytes) -> Plan:
 
 
 def _check_plan(data: bytes) -> None:
-    read_plan(data)
+    plan = read_plan(data)
+    if len(plan.nodes) > MAX_NODES:
+        raise CallboardError(
+            "plan_too_large",
+            f"the plan has {len(plan.nodes)} nodes, one that is staged may have {MAX_NODES}",
+            "stage several plans of one named graph; a later one may name nodes of an earlier one",
+            {"count": len(plan.nodes), "limit": MAX_NODES},
+        )
 
 
 INTENT_CHECKS: Mapping[str, Callable[[bytes], None]] = MappingProxyType({"submit": _check_plan})

@@ -49,7 +49,13 @@ class Routes:
                 self.bring(recipe.memory.base)
             try:
                 check_deliverable(
-                    self.repository, work, name, declared, memory=recipe.memory, began_at=ref
+                    self.repository,
+                    work,
+                    name,
+                    declared,
+                    memory=recipe.memory,
+                    began_at=ref,
+                    max_dispatches=recipe.max_dispatches,
                 )
             except CallboardError as error:
                 self._refusals.append((places[at], error))

@@ -210,10 +210,8 @@ def _cause(refused: CallboardError | None, delivery: Delivery) -> CallboardError
         others = {"others": [one["code"] for one in failed[1:]]} if failed[1:] else {}
         details = {**first["details"], **others}
         return CallboardError(first["code"], first["message"], first["hint"], details)
-    if not delivery.missing:
-        return CallboardError("delivery_unverified", "the outputs do not read back")
-    first_missing = delivery.missing[0]
-    return CallboardError(first_missing.code, first_missing.message)
+    lacking = delivery.missing[0]
+    return CallboardError(lacking.code, lacking.message)
 
 
 def reason_of(code: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from callboard import canonical
 from callboard.board.outputs import scope
@@ -24,7 +24,7 @@ from callboard.board.outputs.messages import (
 )
 from callboard.board.outputs.repeats import Repeats
 from callboard.board.protocol.agent_roles import AgentRole
-from callboard.board.protocol.validate import show
+from callboard.board.protocol.validate import near, show
 from callboard.errors import CallboardError
 
 MAY_STAGE: dict[AgentRole, tuple[str, ...]] = {
@@ -89,7 +89,7 @@ class AgentJudge:
             allowed = ", ".join(MAY_STAGE.get(self._role, ())) or "nothing"
             raise CallboardError(
                 "role_forbidden",
-                f"this {self._role} cannot stage a {kind}",
+                f"the role of this agent, {self._role}, does not stage {kind}",
                 f"it may stage {allowed}; outputs and finishes are for the workers of runs",
                 {"role": self._role, "kind": kind},
             )
@@ -109,6 +109,16 @@ class AgentJudge:
                 "claim_scope_invalid",
                 f"{show(value[scope.SELECTOR])} is named as a claim, and this agent holds none",
                 f"leave {scope.SELECTOR} out",
+            )
+
+    def _check_pool(self, asked: str | UnsetType) -> None:
+        known = self._terms.pools
+        if isinstance(asked, str) and isinstance(known, list) and asked not in known:
+            raise CallboardError(
+                "pool_unknown",
+                f"there is no pool {show(asked)}{near(asked, known)}",
+                "pools: " + ", ".join(known),
+                {"pool": asked},
             )
 
     def _submit(self, message: SubmitMessage) -> str:
@@ -138,6 +148,7 @@ class AgentJudge:
                 "leave the pool out",
                 {"pool": message.pool, "own": own},
             )
+        self._check_pool(message.pool)
         check_budget(self._launches, message.max_dispatches, self._terms.max_dispatches)
         if self._claims + message.max_claims > self._terms.max_claims:
             raise CallboardError(

@@ -18,6 +18,7 @@ from callboard.board.outputs.messages import StagedMessage
 from callboard.board.outputs.staging import (
     AgentReceipt,
     Selector,
+    batch_body,
     new_intent_id,
     publish_intent,
     selected,
@@ -50,11 +51,7 @@ class AgentStager:
         selector: Selector = None,
     ) -> AgentReceipt:
         """Stage the wish for the next fair batch."""
-        body: dict[str, canonical.Json] = {
-            "max_claims": max_claims,
-            "max_dispatches": max_dispatches,
-            **({} if pool is None else {"pool": pool}),
-        }
+        body = batch_body(max_claims, max_dispatches, pool)
         return self._stage("dispatch_next", {**body, **selected(selector)}, None)
 
     def staged(self) -> list[AgentIntent]:
@@ -72,6 +69,8 @@ class AgentStager:
 
         judge = AgentJudge(self._role, self._terms, own_bytes, self._checks)
         with StagingFolder(self._folder) as folder:
+            folder.hold()
+            folder.check_open()
             _known, number, _refusals = _replayed(folder, judge)
             taken = judge.accept(value)
             if taken == value["intent_id"]:

@@ -60,7 +60,7 @@ class Bounds:
             raise CallboardError(
                 "output_limit",
                 f"one more {output_type} makes {count}, at most {most} may be delivered",
-                f"put it together with another {output_type}, or leave it out",
+                "what was staged stays as it is; leave this one out",
                 {"type": output_type, "limit": most},
             )
 

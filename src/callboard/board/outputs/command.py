@@ -22,17 +22,24 @@ _FORWARDED = tuple(
 
 
 def run_command(
-    argv: Sequence[str], environment: Mapping[str, str], *, stdout: int | None = None
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    stdout: int | None = None,
+    keep: Sequence[int] = (),
 ) -> int:
     """Run `argv` to its end; its exit status, or minus the number of the signal that ended it.
 
-    `stdout` is a descriptor that stands in for this process's own. Raises `command_not_found` or
+    `stdout` is a descriptor that stands in for this process's own; those in `keep` stay open in the
+    command and in all that it starts. Raises `command_not_found` or
     `command_not_executable` where it could not be started.
     """
     relay = _Relay()
     with relay.installed():
         try:
-            process = subprocess.Popen(list(argv), env=dict(environment), stdout=stdout)
+            process = subprocess.Popen(
+                list(argv), env=dict(environment), stdout=stdout, pass_fds=keep
+            )
         except (OSError, ValueError) as error:
             raise _not_started(argv[0], error) from error
         with process:

@@ -32,11 +32,15 @@ FilePath = Annotated[str, Meta(min_length=1, max_length=4096)]
 
 
 class AgentTerms(Record, frozen=True, kw_only=True):
-    """What an agent without a Claim may ask for in all: launches, Claims, and of which pool."""
+    """What an agent without a Claim may ask for in all: launches, Claims, and of which pool.
+
+    `pools` are those of the board when the agent was started; absent before there was one.
+    """
 
     max_dispatches: Bound
     max_claims: Bound
     pool: Identity | None
+    pools: list[Identity] | UnsetType = UNSET
 
 
 class AgentContext(Record, frozen=True, kw_only=True):

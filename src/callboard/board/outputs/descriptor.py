@@ -32,6 +32,7 @@ BRANCHES = "refs/heads/"
 BRANCH_FOLDER = "callboard/"
 MEMORY_FOLDER = "memory/"
 _PLAIN_CLAIM = re.compile(r"c_[0-9a-f]{1,128}(?:_[0-9]{1,10})?")
+_NUMBERED = re.compile(r"-([0-9]{3})\Z")
 _DIGEST_MARK = "sha256-"
 _WORK_DIGITS = 12
 _WIDEST_ATTEMPT = 16
@@ -183,7 +184,7 @@ def check_size(entries: list[Entry], limit_bytes: int) -> None:
         raise CallboardError(
             "result_limit",
             f"the result would take {size} bytes to describe, at most {limit_bytes} are allowed",
-            "deliver fewer files; put several into one archive",
+            "deliver less at once: fewer outputs, or several files as one archive",
             {"bytes": size, "limit_bytes": limit_bytes},
         )
 
@@ -223,6 +224,12 @@ def memory_branch(name: str, work_id: str, attempt: int) -> str:
 def numbered_ref(folder: str, claim_id: str, kind: str, number: int) -> str:
     """The ref of a Claim's `number`-th output of a kind, in one of the folders for such refs."""
     return f"{folder}{_component(claim_id)}/{kind}-{number:03}"
+
+
+def number_in(ref: str) -> int:
+    """The number that `numbered_ref` put into a ref; 0 for any other ref."""
+    found = _NUMBERED.search(ref)
+    return int(found[1]) if found else 0
 
 
 def control_request_id(claim_id: str, intent_id: str) -> str:

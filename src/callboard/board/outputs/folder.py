@@ -6,11 +6,14 @@ takes files for what their names say and believes nothing in them.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import re
 import stat
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,13 +24,15 @@ from callboard.errors import CallboardError
 from callboard.files import publish_in
 
 TERMS = "terms.json"
+CLOSED = "closed"
+_HOLD_STEP_S = 0.02
 MAX_MESSAGES = 256
 MAX_MESSAGE_BYTES = 16 * 1024
 MAX_TERMS_BYTES = 64 * 1024
 _MAX_ENTRIES = 4096
 _MAX_REPORTED = 64
 _MESSAGE = re.compile(r"message-([0-9]{6})\.json")
-_KNOWN = re.compile(r"message-[0-9]{6}\.json|blob-[0-9a-f]{64}|terms\.json")
+_KNOWN = re.compile(r"message-[0-9]{6}\.json|blob-[0-9a-f]{64}|terms\.json|closed")
 _TEMPORARY = re.compile(r"\..*\.tmp", re.DOTALL)
 
 
@@ -103,6 +108,36 @@ class StagingFolder:
         if len(data) != limit or canonical.sha256_hex(data) != message.sha256:
             raise _changed(message)
         return data
+
+    def hold(self, patience_s: float = 5.0) -> bool:
+        """Keep others from staging here while this is open; False where somebody does not let go.
+
+        Whoever closes the folder must not wait for one that it does not rule.
+        """
+        pause = threading.Event()
+        for _try in range(max(1, int(patience_s / _HOLD_STEP_S))):
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except BlockingIOError:
+                pause.wait(_HOLD_STEP_S)
+        return False
+
+    def check_open(self) -> None:
+        """Refuse with `staging_closed` a folder whose wishes were taken in."""
+        with suppress(FileNotFoundError):
+            os.stat(CLOSED, dir_fd=self._fd, follow_symlinks=False)
+            raise CallboardError(
+                "staging_closed",
+                "what was staged here was taken in already; this would be lost",
+                "stage before the run or the agent has ended",
+            )
+
+    def close_for_good(self) -> None:
+        """Let nothing more be staged here. Raises `OSError`."""
+        self.hold()
+        with suppress(FileExistsError):
+            self.put(CLOSED, b"")
 
     def put(self, name: str, data: bytes) -> None:
         """Add a file to this very folder; one of that name is kept. Raises `OSError`."""

@@ -8,6 +8,7 @@ bad Claim, never takes another with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +56,9 @@ def take(
     """
     try:
         with StagingFolder(staging_folder) as folder:
+            # What a process that outlives the run says from now on is refused to it, not lost.
+            with suppress(OSError):
+                folder.close_for_good()
             judge, refusals = _judged(folder, assignment, terms, checks)
             if not folder.has_terms():
                 refusals.append(Refusal.of(_replaced(staging_folder), staging_folder.name))

@@ -131,9 +131,6 @@ class Judge:
         self._load = load
         self._checks = checks or {}
         self._repeats = Repeats()
-        self._artifacts = 0
-        self._bytes = 0
-        self._launches = 0
         self.tallies = {
             member.handle: Tally(member, assignment.pool, terms) for member in assignment.claims
         }
@@ -193,6 +190,15 @@ class Judge:
             )
         return tally.finish_id
 
+    def _standing(self) -> list[Output]:
+        """What the run would deliver by now; a Claim that is given up takes up no room."""
+        return [
+            output
+            for tally in self.tallies.values()
+            if tally.outcome != "cancelled"
+            for output in tally.outputs
+        ]
+
     def _artifact(self, tally: Tally, message: ArtifactMessage) -> str:
         check_name(message.name)
         earlier = _same_name(tally, message)
@@ -204,20 +210,20 @@ class Judge:
         tally.check_room(output)
         self._check_limits(message)
         tally.add(replace(output, data=self._load(message)))
-        self._artifacts += 1
-        self._bytes += message.size_bytes
         return ""
 
     def _check_limits(self, message: ArtifactMessage) -> None:
         terms = self._terms
+        kept = [one for one in self._standing() if isinstance(one, ArtifactOutput)]
+        total_bytes = sum(one.size_bytes for one in kept) + message.size_bytes
         if message.size_bytes > terms.artifact_bytes:
             found = f"{message.name!r} has {message.size_bytes} bytes"
             limit = f"an artifact may have {terms.artifact_bytes}"
-        elif self._artifacts >= terms.run_artifacts:
+        elif len(kept) >= terms.run_artifacts:
             found = f"{message.name!r} is one artifact more"
             limit = f"a run may stage {terms.run_artifacts}"
-        elif self._bytes + message.size_bytes > terms.run_bytes:
-            found = f"with {message.name!r} the artifacts have {self._bytes + message.size_bytes}"
+        elif total_bytes > terms.run_bytes:
+            found = f"with {message.name!r} the artifacts have {total_bytes}"
             limit = f"a run may stage {terms.run_bytes} bytes"
         else:
             return
@@ -278,12 +284,13 @@ class Judge:
                 "leave the pool out; a worker asks for its own pool only",
                 {"pool": message.pool, "own": self._assignment.pool},
             )
-        check_budget(self._launches, message.max_dispatches, self._terms.max_dispatches)
+        asked = [one for one in self._standing() if isinstance(one, BatchOutput)]
+        spent = sum(one.max_dispatches for one in asked)
+        check_budget(spent, message.max_dispatches, self._terms.max_dispatches)
         number = len(tally.of_type("dispatch_next")) + 1
         output = BatchOutput(message.intent_id, number, message.max_claims, message.max_dispatches)
         tally.check_room(output)
         tally.add(output)
-        self._launches += message.max_dispatches
         return ""
 
     def _noop(self, tally: Tally, message: NoopMessage) -> str:
@@ -318,7 +325,9 @@ class Judge:
 
     def _check_shared(self, tally: Tally, paths: tuple[str, ...]) -> None:
         for other in self.tallies.values():
-            for patch in other.of_type("patch") if other is not tally else ():
+            if other is tally or other.outcome == "cancelled":
+                continue
+            for patch in other.of_type("patch"):
                 assert isinstance(patch, PatchOutput)
                 shared = overlap(paths, patch.paths)
                 if shared is not None:
@@ -345,8 +354,9 @@ def check_budget(spent: int, asked: int, budget: int) -> None:
     if spent + asked > budget:
         raise CallboardError(
             "dispatch_budget_exceeded",
-            f"{asked} more launches make {spent + asked}, this run may ask for {budget} in all",
-            "ask for fewer with max_dispatches, or raise the budget where the run is described",
+            f"{asked} more launches make {spent + asked}, {budget} may be asked for in all",
+            "ask for fewer; the budget is the recipe's max_dispatches, or an agent's "
+            "--max-dispatches",
             {"asked": asked, "spent": spent, "budget": budget},
         )
 

@@ -172,12 +172,7 @@ class Stager:
         selector: Selector = None,
     ) -> Receipt:
         """Stage the wish for the next fair batch of the run's pool."""
-        body: dict[str, canonical.Json] = {
-            "max_claims": max_claims,
-            "max_dispatches": max_dispatches,
-            **({} if pool is None else {"pool": pool}),
-        }
-        return self._stage("dispatch_next", selector, body)
+        return self._stage("dispatch_next", selector, batch_body(max_claims, max_dispatches, pool))
 
     def noop(self, reason: str, selector: Selector = None) -> Receipt:
         """Stage word that nothing was to be done."""
@@ -244,6 +239,8 @@ class Stager:
             **body,
         }
         with StagingFolder(self._folder) as staged:
+            staged.hold()
+            staged.check_open()
             # The bytes at hand are judged now; those beside earlier messages were, when they were.
             judge, number = self._replayed(staged, lambda message: _own_bytes(message, body, data))
             accepted: Accepted = judge.accept(value)
@@ -263,6 +260,15 @@ class Stager:
                 # What stands refused does not count, and says so when the run ends.
                 _accept_quietly(judge, message.value)
         return judge, last
+
+
+def batch_body(max_claims: int, max_dispatches: int, pool: str | None) -> dict[str, canonical.Json]:
+    """The fields of a wish for a batch; a pool only where one was named."""
+    asked: dict[str, canonical.Json] = {
+        "max_claims": max_claims,
+        "max_dispatches": max_dispatches,
+    }
+    return asked if pool is None else {**asked, "pool": pool}
 
 
 def new_intent_id() -> str:

@@ -15,6 +15,15 @@ BASE_REF = "refs/callboard/base"
 _TIMEOUT_S = 10.0
 
 
+def lies_in_a_run(folder: Path) -> bool:
+    """Whether `folder` lies in the private clone of a run."""
+    for place in (folder, *folder.parents):
+        git_folder = place / ".git"
+        if git_folder.is_dir():
+            return (git_folder / BASE_REF).exists()
+    return False
+
+
 def looks_unchanged(
     folder: Path, environment: Mapping[str, str], paths: Sequence[str] = ()
 ) -> bool:

@@ -212,6 +212,12 @@ class _Reader(Fields):
             inputs=self.names("inputs", _label_fault),
             tools=self.names("tools", _label_fault),
         )
+        asked = next((rule.min for rule in outputs if rule.type == "dispatch_next"), 0)
+        if asked > recipe.max_dispatches:
+            self.fault(
+                "/outputs/dispatch_next/min",
+                f"is {asked}, more launches than max_dispatches, {recipe.max_dispatches}",
+            )
         return None if self.faults else recipe
 
     def _outputs(self) -> tuple[OutputRule, ...]:

@@ -24,7 +24,7 @@ from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_of, board_options, boardless_options
 from callboard.surfaces.cli.endings import REFUSED
 from callboard.surfaces.cli.inputs import read_input
-from callboard.surfaces.cli.render import Block, Hint, count, emit, faint
+from callboard.surfaces.cli.render import Block, Hint, bad, count, emit, faint
 from callboard.surfaces.cli.summary import SummaryFile, summary_option
 from callboard.surfaces.cli.worker import end_like
 
@@ -78,8 +78,10 @@ def run(
     as_json = context.ensure_object(Chosen).json
     stdout = sys.stderr.fileno() if as_json else None
     sys.stdout.flush()
-    with holding(activation):
-        status = run_command(command, activation.variables(os.environ), stdout=stdout)
+    with holding(activation) as held:
+        variables = activation.variables(os.environ)
+        # What the agent starts holds the activation too, for as long as it may stage something.
+        status = run_command(command, variables, stdout=stdout, keep=[held])
         document = {
             "activation": activation.id,
             "role": role,
@@ -113,7 +115,11 @@ def settle(context: click.Context, activation: str | None) -> None:
     from callboard.board.agents import activation_of, holding, unsettled
 
     board = board_of(context)
-    found = unsettled(board) if activation is None else [activation_of(board, activation)]
+    damaged: list[str] = []
+    if activation is None:
+        found, damaged = unsettled(board)
+    else:
+        found = [activation_of(board, activation)]
     documents: list[dict[str, Any]] = []
     running: list[str] = []
     for one in found:
@@ -128,10 +134,10 @@ def settle(context: click.Context, activation: str | None) -> None:
         documents.append(document)
     emit(
         context,
-        {"activations": documents, "running": running},
-        lambda: _all_text(documents, len(running)),
+        {"activations": documents, "running": running, "damaged": damaged},
+        lambda: _all_text(documents, len(running), damaged),
     )
-    if any(one["refused"] for one in documents):
+    if damaged or any(one["refused"] for one in documents):
         context.exit(REFUSED)
 
 
@@ -179,11 +185,13 @@ def _settled(context: click.Context, activation: Activation) -> dict[str, Any]:
     return {**board.view().stamp(), **found.document(), "refused": found.is_refused}
 
 
-def _all_text(documents: list[dict[str, Any]], running: int) -> Iterator[Block]:
+def _all_text(documents: list[dict[str, Any]], running: int, damaged: list[str]) -> Iterator[Block]:
+    for identity in damaged:
+        yield bad(f"the record of activation {identity} cannot be read, so nothing of it is known")
     if running:
         yield f"{count(running, 'agent')} still at work"
     if not documents:
-        yield "nothing to settle: every other agent of this board was answered"
+        yield "no agent of this board is waiting for an answer"
     for document in documents:
         yield from _text(document)
 
@@ -234,7 +242,7 @@ def _stager() -> AgentStager:
     if found.terms is None or found.staging is None:
         raise CallboardError(
             "role_forbidden",
-            f"this agent is a {found.role}, which stages nothing here",
+            f"this agent has the role {found.role}, which stages nothing here",
             "inside a run use callboard worker; an observer only looks",
             {"role": found.role},
         )

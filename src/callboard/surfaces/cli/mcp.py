@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callboard.board.outputs.context import CONTEXT_VARIABLE
+from callboard.board.outputs.worktree import lies_in_a_run
 from callboard.board.protocol.agent_roles import AGENT_ROLES
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options
@@ -65,6 +66,12 @@ def _session(ctx: click.Context, file: str | None, role: str | None) -> Session:
     from callboard.surfaces.mcp.session import Session
 
     named = file if file is not None else os.environ.get(CONTEXT_VARIABLE)
+    if file is None and named == "":
+        raise CallboardError(
+            "context_required",
+            f"{CONTEXT_VARIABLE} is empty, so whoever started this agent meant it to have one",
+            "name the file with --context, or unset the variable to look on",
+        )
     if named is None:
         _refuse_without_context(role)
         return _observer(ctx)
@@ -86,10 +93,12 @@ def _refuse_without_context(role: str | None) -> None:
             "let Callboard start the agent: callboard agent run",
         )
     inside = next((name for name in _RUN_VARIABLES if name in os.environ), None)
+    if inside is None and lies_in_a_run(Path.cwd()):
+        inside = "the folder"
     if inside is not None:
         raise CallboardError(
             "context_required",
-            f"{inside} is set, so this is the run of a worker, and {CONTEXT_VARIABLE} is not",
+            f"by {inside} this is the run of a worker, and {CONTEXT_VARIABLE} is not set",
             f"pass {CONTEXT_VARIABLE} on to the server, or name the file with --context",
         )
 

@@ -27,7 +27,14 @@ from callboard.surfaces.mcp.answers import Document, refusal, text_of
 from callboard.surfaces.mcp.arguments import schema_of
 from callboard.surfaces.mcp.session import Session
 from callboard.surfaces.mcp.tools import INSTRUCTIONS, call, tools_of
-from callboard.surfaces.mcp.wire import MAX_REQUEST_BYTES, Requests, TooLong, write_all
+from callboard.surfaces.mcp.wire import (
+    MAX_REQUEST_BYTES,
+    Requests,
+    TooLong,
+    check_once,
+    id_in,
+    write_all,
+)
 
 # How long what is under way is waited for once the client has closed its end.
 _LAST_WORDS_S = 0.5
@@ -109,6 +116,12 @@ async def _take(line: bytes | TooLong, to_server: Incoming, answers: Outgoing, o
         await _complain(answers, types.INVALID_REQUEST, text, line.request_id)
         return
     if not line.strip():
+        return
+    try:
+        check_once(line)
+    except ValueError as error:
+        owed.ask()
+        await _complain(answers, types.PARSE_ERROR, str(error), id_in(line))
         return
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)

@@ -7,9 +7,11 @@ a library, a warning or a child, meets an empty input and standard error. It kno
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 from dataclasses import dataclass
+from typing import Any
 
 MAX_REQUEST_BYTES = 1024 * 1024
 """The most bytes of one line from the client; a longer one is never held, let alone parsed."""
@@ -31,10 +33,39 @@ class TooLong:
     @property
     def request_id(self) -> int | str | None:
         """The id of the request, where it can be told without parsing what was too long."""
-        found = _ID.match(self.head)
-        if found is None:
-            return None
-        return int(found[1]) if found[1] else found[2].decode(errors="replace")
+        return id_in(self.head)
+
+
+def id_in(head: bytes) -> int | str | None:
+    """The id of a request, as far as what it begins with tells."""
+    found = _ID.match(head)
+    if found is None:
+        return None
+    return int(found[1]) if found[1] else found[2].decode(errors="replace")
+
+
+def check_once(line: bytes) -> None:
+    """Refuse with `ValueError` a line that says a key twice, or a number that is none: whoever
+    reads such a message may take it for another one than whoever wrote it."""
+    try:
+        json.loads(line, object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("the message is nested too deeply") from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        # The engine says so in its own words.
+        return
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for key, _value in pairs:
+        if key in seen:
+            raise ValueError(f"the key {key[:80]!r} stands twice in one object")
+        seen.add(key)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number in JSON")
 
 
 class Requests:

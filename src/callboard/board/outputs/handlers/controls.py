@@ -23,6 +23,7 @@ from callboard.board.outputs.descriptor import (
     SubmitEntry,
     batch_entry,
     entry_kind,
+    number_in,
     numbered_ref,
     submit_entry,
 )
@@ -46,7 +47,9 @@ class SubmitHandler:
         assert isinstance(output, BodyOutput)
         data = body_of(output)
         _desk(context.place).rehearse_plan(data)
-        return submit_entry(context.place.claim_id, output, context.repository.write_blob(data))
+        entry = submit_entry(context.place.claim_id, output, context.repository.write_blob(data))
+        _check_free(context.place, entry)
+        return entry
 
     def scope(self, context: EffectContext, entry: Entry) -> Target:
         """The board's own ref."""
@@ -80,7 +83,9 @@ class DispatchNextHandler:
         """Only name the request: what would be granted is decided when it is asked."""
         assert isinstance(output, BatchOutput)
         _desk(context.place)
-        return batch_entry(context.place.claim_id, output, context.pool)
+        entry = batch_entry(context.place.claim_id, output, context.pool)
+        _check_free(context.place, entry)
+        return entry
 
     def scope(self, context: EffectContext, entry: Entry) -> Target:
         """The board's own ref."""
@@ -117,9 +122,27 @@ def _queue(context: EffectContext) -> Target:
     return Target(repository=context.repository_name, ref=_desk(context.place).queue_ref)
 
 
+def _check_free(place: Place, entry: ControlEntry) -> None:
+    """Refuse with `ref_conflict` where what becomes of the request could not be noted."""
+    repository = place.repository
+    rival = repository.ref_in_the_way(entry.ref)
+    if rival is None and repository.read_ref(entry.ref) is not None:
+        try:
+            _answered(place, entry)
+        except CallboardError:
+            rival = entry.ref
+    if rival is not None:
+        raise CallboardError(
+            "ref_conflict",
+            f"what becomes of a request is noted under {entry.ref}, and {rival!r} stands in its "
+            "way",
+            f"leave refs/callboard/ to Callboard: git update-ref -d {rival}",
+            {"ref": entry.ref, "found": rival},
+        )
+
+
 def _check_ref(place: Place, entry: ControlEntry, kind: str) -> None:
-    number = int(entry.ref[-3:]) if entry.ref[-3:].isdigit() else 0
-    if entry.ref != numbered_ref(CONTROLS, place.claim_id, kind, number):
+    if entry.ref != numbered_ref(CONTROLS, place.claim_id, kind, number_in(entry.ref)):
         raise unverified(f"the request {entry.request_id}", f"names a foreign ref, {entry.ref}")
 
 

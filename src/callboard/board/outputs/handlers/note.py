@@ -8,7 +8,14 @@ from __future__ import annotations
 from callboard.board.outputs.authority import EffectContext, Place
 from callboard.board.outputs.bodies import check_text
 from callboard.board.outputs.claims import BodyOutput, Output
-from callboard.board.outputs.descriptor import NOTES, Entry, NoteEntry, note_entry, numbered_ref
+from callboard.board.outputs.descriptor import (
+    NOTES,
+    Entry,
+    NoteEntry,
+    note_entry,
+    number_in,
+    numbered_ref,
+)
 from callboard.board.outputs.handlers.kept import body_of, check_free, keep, read_kept
 from callboard.board.outputs.handlers.unverified import unverified
 from callboard.board.outputs.resources import Target
@@ -52,6 +59,5 @@ class NoteHandler:
         read_kept(place.repository, entry.ref, entry.blob, entry.sha256, entry.size_bytes)
 
     def _check_ref(self, place: Place, entry: NoteEntry) -> None:
-        number = int(entry.ref[-3:]) if entry.ref[-3:].isdigit() else 0
-        if entry.ref != numbered_ref(NOTES, place.claim_id, "note", number):
+        if entry.ref != numbered_ref(NOTES, place.claim_id, "note", number_in(entry.ref)):
             raise unverified("a note", f"names a foreign ref, {entry.ref}")

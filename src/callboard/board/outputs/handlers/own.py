@@ -15,7 +15,14 @@ from callboard.board.outputs import own_call
 from callboard.board.outputs.authority import EffectContext, Place
 from callboard.board.outputs.bodies import json_object
 from callboard.board.outputs.claims import BodyOutput, Output
-from callboard.board.outputs.descriptor import OWN, Entry, OwnEntry, numbered_ref, own_entry
+from callboard.board.outputs.descriptor import (
+    OWN,
+    Entry,
+    OwnEntry,
+    number_in,
+    numbered_ref,
+    own_entry,
+)
 from callboard.board.outputs.handlers.kept import body_of, check_free, keep, read_kept
 from callboard.board.outputs.handlers.unverified import unverified
 from callboard.board.outputs.own import MAX_DATA_BYTES
@@ -84,7 +91,7 @@ class OwnHandler:
         body = read_kept(place.repository, entry.ref, entry.blob, entry.sha256, entry.size_bytes)
         output = {
             "type": self.type,
-            "number": _number(entry),
+            "number": number_in(entry.ref),
             "body": json_object(body, "output"),
             "data": entry.data,
             "claim_id": place.claim_id,
@@ -106,13 +113,9 @@ class OwnHandler:
         return parse_target(value)
 
     def _check_ref(self, place: Place, entry: OwnEntry) -> None:
-        expected = numbered_ref(OWN, place.claim_id, self.type, _number(entry))
+        expected = numbered_ref(OWN, place.claim_id, self.type, number_in(entry.ref))
         if (entry.ref, entry.output_type) != (expected, self.type):
             raise unverified(f"the output {self.type}", f"names a foreign ref, {entry.ref}")
 
     def _failed(self, what: str) -> CallboardError:
         return own_call.failed(own_call.PREPARE, self.type, what)
-
-
-def _number(entry: OwnEntry) -> int:
-    return int(entry.ref[-3:]) if entry.ref[-3:].isdigit() else 0
