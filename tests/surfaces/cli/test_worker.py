@@ -108,10 +108,13 @@ def test_every_stage_answers_its_intent(run: Run) -> None:
         assert run.json(*words) == answer
     assert run("finish", "completed").stdout == "staged for h1: completed\n"
     assert run("artifact", "report.md", "--name", "b").stdout == "staged for h1: artifact b\n"
+    assert run.refused("finish", "cancelled") == "finish_conflict"
     (claim,) = run.taken()
     assert [output.type for output in claim.suppressed] == ["artifact", "artifact"]
     assert claim.reason == "output_failed", "no work tree stands behind this folder"
-    assert run.refused("finish", "cancelled") == "finish_conflict"
+    # Whoever outlives the run is told that it is too late.
+    for words in (("finish", "completed"), ("artifact", "report.md", "--name", "c"), ("patch",)):
+        assert run.refused(*words) == "staging_closed"
 
 
 def test_a_disk_that_takes_nothing_is_a_refusal(run: Run) -> None:
