@@ -113,8 +113,8 @@ def test_every_stage_answers_its_intent(run: Run) -> None:
     assert [output.type for output in claim.suppressed] == ["artifact", "artifact"]
     assert claim.reason == "output_failed", "no work tree stands behind this folder"
     # Whoever outlives the run is told that it is too late.
-    for words in (("finish", "completed"), ("artifact", "report.md", "--name", "c"), ("patch",)):
-        assert run.refused(*words) == "staging_closed"
+    for late in (("finish", "completed"), ("artifact", "report.md", "--name", "c"), ("patch",)):
+        assert run.refused(*late) == "staging_closed"
 
 
 def test_a_disk_that_takes_nothing_is_a_refusal(run: Run) -> None:
