@@ -1,0 +1,84 @@
+"""The way from what callers hold to the store, which they cannot go themselves.
+
+A public object has a `Key`, and a key is a word that means something in this module only. No
+attribute, closure or exception that leaves the wing leads to a store, a connection or a table.
+That keeps programs from writing past the operations by accident; it does not keep out code that
+reaches into this module on purpose.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TypeVar
+
+from callboard.errors import CallboardError
+from callboard.project.records import Answer
+from callboard.project.store import Order, Store
+from callboard.project.unit import Scope, Unit
+
+A = TypeVar("A", bound=Answer)
+R = TypeVar("R")
+
+_stores: dict[str, Store] = {}
+
+
+class Key:
+    """Stands for an open store, which is closed with the last object that has the key."""
+
+    # No `__weakref__`: whatever watched a key could be found by way of it.
+    __slots__ = ("_word",)
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+
+    def __del__(self) -> None:
+        close(self)
+
+
+def register(store: Store) -> Key:
+    """A new key to an open store."""
+    word = secrets.token_hex(16)
+    _stores[word] = store
+    return Key(word)
+
+
+def close(key: Key) -> None:
+    """Close the store; the key opens nothing any more."""
+    store = _stores.pop(key._word, None)
+    if store is not None:
+        store.close()
+
+
+def store_of(key: Key) -> Store:
+    """The store, for the wing's own rooms."""
+    store = _stores.get(key._word)
+    if store is None:
+        raise CallboardError(
+            "project_closed", "the project was closed by this program", "open it again"
+        )
+    return store
+
+
+def read(key: Key, act: Callable[[Scope], R]) -> R:
+    """What `act` finds at one moment."""
+    return _plain(lambda: store_of(key).read(act))
+
+
+def write(key: Key, order: Order, answer: type[A], act: Callable[[Unit], A]) -> A:
+    """Carry `order` out by `act`: all of it under one revision, or nothing."""
+    return _plain(lambda: store_of(key).write(order, answer, act))
+
+
+def refuse_plainly(act: Callable[[], R]) -> R:
+    """What `act` gives; its refusal comes without the frames that hold the database."""
+    return _plain(act)
+
+
+def _plain(act: Callable[[], R]) -> R:
+    try:
+        return act()
+    except CallboardError as error:
+        refusal = CallboardError(error.code, error.message, error.hint, error.details)
+    # Outside of the handler, so that it has no context either.
+    raise refusal

@@ -1,0 +1,90 @@
+"""Cursors: where a page ended, as text that only the same question of the same project can use.
+
+A cursor names a place in an order that never changes, so pages stay whole while rows are added.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from callboard.canonical import MAX_SAFE_INTEGER, decode, digest, encode
+from callboard.errors import CallboardError
+from callboard.project.unit import Scope
+
+R = TypeVar("R")
+
+MAX_PAGE_BYTES = 1024 * 1024
+
+_VERSION = 1
+_MAX_LENGTH = 200
+
+
+def page(
+    scope: Scope,
+    listing: str,
+    filters: Mapping[str, object],
+    found: Sequence[tuple[int, R]],
+    limit: int,
+) -> tuple[tuple[R, ...], str | None]:
+    """The records of one page, and the cursor of the next, from rows with their places.
+
+    `found` has one row more than `limit` where there are more. A page ends early once its JSON has
+    grown to 1 MiB.
+    """
+    size, count = 0, 0
+    for _place, record in found[:limit]:
+        size += len(msgspec.json.encode(record))
+        if count and size > MAX_PAGE_BYTES:
+            break
+        count += 1
+    records = tuple(record for _place, record in found[:count])
+    more = len(found) > count
+    return records, make(scope, listing, filters, found[count - 1][0]) if more else None
+
+
+def make(scope: Scope, listing: str, filters: Mapping[str, object], place: int) -> str:
+    """The cursor of a listing that ended at `place`."""
+    value = {"a": place, "f": _mark(scope, listing, filters), "v": _VERSION}
+    return base64.urlsafe_b64encode(encode(value)).decode().rstrip("=")
+
+
+def read(scope: Scope, listing: str, filters: Mapping[str, object], cursor: object) -> int | None:
+    """The place that `cursor` names; None without one. Raises `cursor_invalid`."""
+    if cursor is None:
+        return None
+    if not isinstance(cursor, str) or len(cursor) > _MAX_LENGTH or not cursor.isascii():
+        raise _refused("is none")
+    try:
+        data = base64.b64decode(
+            (cursor + "=" * (-len(cursor) % 4)).encode(), altchars=b"-_", validate=True
+        )
+        value = decode(data)
+    except (binascii.Error, CallboardError) as error:
+        raise _refused("is none") from error
+    if not isinstance(value, dict) or value.keys() != {"a", "f", "v"}:
+        raise _refused("is none")
+    if value["v"] != _VERSION:
+        raise _refused("is of another version")
+    if value["f"] != _mark(scope, listing, filters):
+        raise _refused("belongs to other filters, or to another project")
+    place = value["a"]
+    if type(place) is not int or not 0 <= place <= MAX_SAFE_INTEGER:
+        raise _refused("is none")
+    return place
+
+
+def _mark(scope: Scope, listing: str, filters: Mapping[str, object]) -> str:
+    return digest([scope.tenant, scope.project, listing, dict(filters)])[:16]
+
+
+def _refused(what: str) -> CallboardError:
+    return CallboardError(
+        "cursor_invalid",
+        f"the cursor {what}",
+        "take the cursor of the page before, with the same filters, or begin anew without one",
+    )

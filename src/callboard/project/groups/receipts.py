@@ -1,0 +1,21 @@
+"""`project.receipts`: what came of a request."""
+
+from __future__ import annotations
+
+from callboard.project import names
+from callboard.project.access import read, store_of
+from callboard.project.groups.group import Group
+from callboard.project.operations import receipts
+from callboard.project.records import Receipt
+
+
+class Receipts(Group):
+    """Receipts of one project, for the actor that it was opened by."""
+
+    __slots__ = ()
+
+    def show(self, request_id: str) -> Receipt:
+        """The receipt of a request of this actor. Raises `not_found`."""
+        wanted = names.request_id(request_id) or ""
+        actor = store_of(self._key).actor
+        return read(self._key, lambda scope: receipts.show(scope, wanted, actor))

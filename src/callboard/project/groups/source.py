@@ -1,0 +1,117 @@
+"""`project.source`: from files to work, and reviewed changes back into the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+import msgspec
+
+from callboard.project import names, queries
+from callboard.project.access import Key, read, refuse_plainly, store_of, write
+from callboard.project.groups.group import Group, order
+from callboard.project.operations import sources
+from callboard.project.records import SourceIndexed
+from callboard.project.source import patching
+from callboard.project.source.answers import Change, SourcePatched, SourceScanned
+from callboard.project.source.patching import Made
+from callboard.project.source.place import Place
+from callboard.project.source.reading import read_work
+from callboard.project.store import Order
+
+
+class Source(Group):
+    """The source files of one project."""
+
+    __slots__ = ()
+
+    def scan(self) -> SourceScanned:
+        """The work files as they are now, with all faults; nothing is written.
+
+        Raises `source_missing`, `source_unsafe`, `file_unreadable` or `resource_limit` where
+        work.yaml itself cannot be read.
+        """
+        found = refuse_plainly(lambda: read_work(_place(self._key)))
+        return read(self._key, lambda scope: sources.scan(scope, found))
+
+    def index(
+        self, *, expected_revision: int | None = None, request_id: str | None = None
+    ) -> SourceIndexed:
+        """Put what the files say in the place of what was indexed before.
+
+        Raises `source_invalid` with every fault, `source_conflict` where a file changes meanwhile,
+        and as `scan`.
+        """
+        wanted = order("source index", {}, expected_revision, request_id)
+        place = _place(self._key)
+        if self._answered(wanted):
+            return write(self._key, wanted, SourceIndexed, _never)
+        found = refuse_plainly(lambda: read_work(place).checked())
+        return write(
+            self._key, wanted, SourceIndexed, lambda unit: sources.index(unit, place, found)
+        )
+
+    def patch(
+        self,
+        changes: Sequence[Change],
+        *,
+        sha256: str | None = None,
+        accept: bool = False,
+        expected_revision: int | None = None,
+        request_id: str | None = None,
+    ) -> SourcePatched:
+        """Changes of one work file: shown as a difference, and with `accept` written and indexed.
+
+        `sha256` is the fingerprint of the file that was reviewed; where none is given, accepting
+        holds it against the one that was indexed. Raises `source_conflict` where the file has
+        another one, which then stays as it is; `source_invalid`, `not_found`, `field_unknown`,
+        `value_invalid`, `source_change_invalid`, `source_edit_refused`, `source_busy`,
+        `source_unsafe`, `source_unwritable`.
+        """
+        place = _place(self._key)
+        fingerprint = names.optional_sha256(sha256, "fingerprint")
+        asked = patching.checked(changes)
+        if not accept:
+            made = refuse_plainly(lambda: patching.propose(place, asked, sha256=fingerprint))
+            return read(
+                self._key,
+                lambda scope: SourcePatched(
+                    project_revision=scope.revision, accepted=False, proposal=made.proposal
+                ),
+            )
+        intent = {
+            "changes": [
+                {"kind": type(change).__name__} | msgspec.to_builtins(change) for change in asked
+            ],
+            "sha256": fingerprint,
+        }
+        wanted = order("source patch", intent, expected_revision, request_id)
+        if self._answered(wanted):
+            return write(self._key, wanted, SourcePatched, _never)
+        made = self._reviewed(place, asked, fingerprint)
+        return write(
+            self._key, wanted, SourcePatched, lambda unit: sources.patch(unit, place, made)
+        )
+
+    def _reviewed(self, place: Place, changes: Sequence[Change], sha256: str | None) -> Made:
+        """The proposal for bytes that were reviewed: of that fingerprint, or as indexed."""
+        made = refuse_plainly(lambda: patching.propose(place, changes, sha256=sha256))
+        if sha256 is None:
+            read(self._key, lambda scope: sources.check_reviewed(scope, made))
+        return made
+
+    def _answered(self, wanted: Order) -> bool:
+        """Whether a request was carried out before: then no file is looked at any more."""
+        request = wanted.request_id
+        if request is None:
+            return False
+        actor = store_of(self._key).actor
+        return read(self._key, lambda scope: queries.receipt(scope, request, actor)) is not None
+
+
+def _place(key: Key) -> Place:
+    return Place(store_of(key).backing.root)
+
+
+def _never(_unit: object) -> NoReturn:
+    raise AssertionError("a request that was answered before is not carried out again")

@@ -1,0 +1,1 @@
+"""One module a step, named and numbered in order."""

@@ -1,0 +1,216 @@
+"""The checks of everything a caller hands in: names, texts, numbers, times to live.
+
+Pure. Each refuses with a code before anything is read or written. Two names that people or file
+systems take for one are *twins*; whoever stores names keeps one of them only.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from callboard.canonical import MAX_SAFE_INTEGER
+from callboard.errors import CallboardError
+
+MAX_NAME = 200
+MAX_TEXT = 16_384
+MAX_LIST = 200
+DEFAULT_PAGE = 50
+MAX_PAGE = 500
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TYPE = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
+# Controls, invisible formats (direction marks among them), surrogates, line and page separators.
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+RESERVED = {
+    "work.completed": "work complete",
+    "claim.": "claim acquire, renew or release",
+    "session.": "session start, checkpoint, interrupt, end, handoff or resume",
+    "branch.": "branch create, select or close",
+    "handoff.": "session handoff",
+    "responsibility.": "the operations on responsibility",
+    "delivery.": "the operations on deliveries",
+    "graph.": "the operations on the dependency graph",
+    "evidence.": "evidence add",
+    "source.": "source index or patch",
+    "project.": "init",
+}
+"""Event types (those that end in a dot: all that begin so) that come from their operation only."""
+
+
+def twin(name: str) -> str:
+    """Equal for names that would be confused: case and compatible forms of Unicode are folded."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def shown(value: object) -> str:
+    """A found value as a message names it: bounded, and with nothing that acts on a terminal."""
+    text = ascii(value) if not isinstance(value, str) or _hidden(value) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "…" + text[-1]
+
+
+def _hidden(text: str) -> bool:
+    return any(unicodedata.category(char) in _HIDDEN for char in text)
+
+
+def name(value: object, field: str) -> str:
+    """A name: 1 to 200 characters, none of them invisible, no blank at either end."""
+    if not isinstance(value, str):
+        raise _name_refused(value, field, "is not text")
+    if not value or len(value) > MAX_NAME:
+        raise _name_refused(value, field, f"has {len(value)} characters, not 1 to {MAX_NAME}")
+    if _hidden(value):
+        raise _name_refused(value, field, "has control or invisible characters")
+    if value != value.strip():
+        raise _name_refused(value, field, "begins or ends with a blank")
+    return value
+
+
+def _name_refused(value: object, field: str, what: str) -> CallboardError:
+    return CallboardError(
+        "name_invalid",
+        f"the {field} {shown(value)} {what}",
+        f"give a {field} of 1 to {MAX_NAME} visible characters",
+        {"field": field},
+    )
+
+
+def optional_name(value: object, field: str) -> str | None:
+    """None, or a name."""
+    return None if value is None else name(value, field)
+
+
+def text(value: object, field: str, *, limit: int = MAX_TEXT) -> str:
+    """A text that is not blank; line breaks and tabs are its only control characters."""
+    if not isinstance(value, str):
+        raise _text_refused(value, field, "is not text")
+    if not value.strip():
+        raise _text_refused(value, field, "is empty")
+    if len(value) > limit:
+        raise _text_refused(value, field, f"has {len(value)} characters, more than {limit}")
+    for char in value:
+        kind = unicodedata.category(char)
+        if kind == "Cs" or (kind == "Cc" and char not in "\n\t\r"):
+            raise _text_refused(value, field, f"has the character U+{ord(char):04X}")
+    return value
+
+
+def _text_refused(value: object, field: str, what: str) -> CallboardError:
+    return CallboardError(
+        "text_invalid",
+        f"the {field} {shown(value)} {what}",
+        f"give a {field} in plain text",
+        {"field": field},
+    )
+
+
+def optional_text(value: object, field: str, *, limit: int = MAX_TEXT) -> str | None:
+    """None, or a text."""
+    return None if value is None else text(value, field, limit=limit)
+
+
+def texts(values: object, field: str) -> tuple[str, ...]:
+    """A list of at most 200 texts."""
+    if not isinstance(values, (list, tuple)):
+        raise _value_refused(values, field, "is no list")
+    if len(values) > MAX_LIST:
+        raise _value_refused(len(values), field, f"entries are more than {MAX_LIST}")
+    return tuple(text(value, field) for value in values)
+
+
+def sha256(value: object, field: str) -> str:
+    """Lower-case hex of 32 bytes."""
+    if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
+        raise _value_refused(value, field, "is no SHA-256 in lower-case hex")
+    return value
+
+
+def optional_sha256(value: object, field: str) -> str | None:
+    """None, or a SHA-256."""
+    return None if value is None else sha256(value, field)
+
+
+def _value_refused(value: object, field: str, what: str) -> CallboardError:
+    return CallboardError(
+        "value_invalid",
+        f"the {field} {shown(value)} {what}",
+        f"correct the {field}",
+        {"field": field},
+    )
+
+
+def ttl(value: object) -> int | None:
+    """None for no end, or a time to live of at least one millisecond, in whole ones."""
+    if value is None:
+        return None
+    if type(value) is not int or not 1 <= value <= MAX_SAFE_INTEGER:
+        raise CallboardError(
+            "ttl_invalid",
+            f"the time to live {shown(value)} is no whole number of milliseconds from 1 on",
+            "give whole milliseconds, or none for a claim without an end",
+        )
+    return value
+
+
+def deadline(now_ms: int, ttl_ms: int | None) -> int | None:
+    """When a claim of `ttl_ms` ends that is acquired now; None: never."""
+    if ttl_ms is None:
+        return None
+    if now_ms + ttl_ms > MAX_SAFE_INTEGER:
+        raise CallboardError(
+            "ttl_invalid",
+            f"a time to live of {ttl_ms} ms ends beyond the last time there is",
+            f"give at most {MAX_SAFE_INTEGER - now_ms} ms",
+            {"now_ms": now_ms},
+        )
+    return now_ms + ttl_ms
+
+
+def revision(value: object) -> int | None:
+    """None, or a revision that a caller expects."""
+    if value is None:
+        return None
+    if type(value) is not int or not 0 <= value <= MAX_SAFE_INTEGER:
+        raise _value_refused(value, "expected revision", "is no whole number from 0 on")
+    return value
+
+
+def request_id(value: object) -> str | None:
+    """None, or the plain name of a request."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or _REQUEST_ID.fullmatch(value) is None:
+        raise CallboardError(
+            "request_id_invalid",
+            f"the request id {shown(value)} is no plain name",
+            "use 1 to 128 letters, digits, dots, colons, hyphens and underscores",
+        )
+    return value
+
+
+def page(value: object) -> int:
+    """How many entries a page may have: 1 to 500, 50 where nobody says."""
+    if value is None:
+        return DEFAULT_PAGE
+    if type(value) is not int or not 1 <= value <= MAX_PAGE:
+        raise _value_refused(value, "limit", f"is no whole number from 1 to {MAX_PAGE}")
+    return value
+
+
+def event_type(value: object) -> str:
+    """The type of an observation; a reserved one is refused, also in another spelling."""
+    found = name(value, "event type")
+    folded = twin(found)
+    for reserved, operation in RESERVED.items():
+        if folded == reserved or (reserved.endswith(".") and f"{folded}.".startswith(reserved)):
+            raise CallboardError(
+                "event_type_reserved",
+                f"events of type {shown(found)} come from their operation only",
+                f"use {operation}; observations have types of their own, such as note.taken",
+                {"type": found, "operation": operation},
+            )
+    if _TYPE.fullmatch(found) is None:
+        raise _value_refused(found, "event type", "is not like note.taken")
+    return found

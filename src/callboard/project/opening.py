@@ -1,0 +1,228 @@
+"""How a project's database is found, made, brought up to date and opened.
+
+Making it is whole or nothing, however many processes do so at once. Opening for reading only
+changes nothing, and neither does opening what a newer program wrote.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy.exc import DBAPIError
+
+from callboard.canonical import encode
+from callboard.clock import Clock
+from callboard.errors import CallboardError
+from callboard.project import migrating, mounts, names, schema, sqlite_file
+from callboard.project.records import MAIN
+from callboard.project.store import Backing, Store
+from callboard.project.unit import Ids
+
+TENANT = "local"
+PERSON = "self"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a project is opened with: time, ids, who asks, and how the machine is."""
+
+    clock: Clock
+    ids: Ids
+    actor: str
+    mounts: Path = mounts.SYSTEM
+    busy_ms: int = sqlite_file.BUSY_MS
+
+
+def file_of(root: Path) -> Path:
+    """Where the database of the project at `root` lies."""
+    return root / sqlite_file.FOLDER / sqlite_file.FILE
+
+
+def root_of(path: str | Path) -> Path:
+    """The root folder that a caller named."""
+    text = str(path)
+    if "://" in text:
+        raise CallboardError(
+            "database_unsupported",
+            f"{names.shown(text)} is the address of a service, not a folder",
+            "give the project's folder",
+        )
+    try:
+        return Path(path).resolve()
+    except (OSError, ValueError) as error:
+        raise CallboardError(
+            "project_unreadable",
+            f"the folder {names.shown(text)} cannot be found: {error}",
+            "check the path",
+        ) from error
+
+
+def open_store(path: str | Path, around: Surroundings, *, read_only: bool) -> Store:
+    """The store of the project at `path`; an older schema is brought up to date, if it may be.
+
+    Raises `project_missing`, `schema_newer`, `schema_older` (read only), `project_foreign`,
+    `filesystem_unsupported`, `project_corrupt`, `project_readonly`, `project_unreadable`, `busy`,
+    `disk_full`.
+    """
+    root = root_of(path)
+    file = file_of(root)
+    mounts.check(file, around.mounts)
+    if not sqlite_file.check_file(file):
+        raise missing(root)
+    engine = sqlite_file.engine_on(file, read_only=read_only, busy_ms=around.busy_ms)
+    with _given_up(engine, file):
+        project = _found(engine, root, read_only=read_only)
+        if not read_only and not sqlite_file.keeps_wal(file):
+            sqlite_file.keep_wal(file, busy_ms=around.busy_ms)
+    return _store(engine, root, project, around, read_only=read_only)
+
+
+def create_store(path: str | Path, key: str | None, around: Surroundings) -> Store:
+    """The store of the project at `path`, which is made if there is none yet.
+
+    Raises `project_exists` where one of another key is there, and as `open_store`.
+    """
+    root = root_of(path)
+    file = file_of(root)
+    chosen = names.name(root.name or "project" if key is None else key, "project key")
+    mounts.check(file, around.mounts)
+    sqlite_file.check_file(file)
+    sqlite_file.make_file(file)
+    engine = sqlite_file.engine_on(file, busy_ms=around.busy_ms)
+    with _given_up(engine, file):
+        project = _ready(engine)
+        if project is None:
+            sqlite_file.keep_wal(file, busy_ms=around.busy_ms)
+            project = _make(engine, chosen, around)
+        if key is not None and project.key != key:
+            raise CallboardError(
+                "project_exists",
+                f"there is a project {names.shown(project.key)} already",
+                "open that one, or choose another folder",
+                {"key": project.key},
+            )
+    return _store(engine, root, project, around, read_only=False)
+
+
+@contextmanager
+def _given_up(engine: Engine, file: Path) -> Iterator[None]:
+    """Let go of the file where opening it fails, and tell what the database's errors mean."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        engine.dispose()
+        raise sqlite_file.refusal(error, file) from error
+    except CallboardError:
+        engine.dispose()
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A project in a database."""
+
+    id: str
+    key: str
+
+
+def _store(
+    engine: Engine, root: Path, project: Found, around: Surroundings, *, read_only: bool
+) -> Store:
+    file = file_of(root)
+    backing = Backing(
+        engine,
+        root,
+        partial(sqlite_file.refusal, path=file),
+        sqlite_file.read_only(file) if read_only else None,
+    )
+    return Store(
+        backing,
+        tenant=TENANT,
+        project=project.id,
+        clock=around.clock,
+        ids=around.ids,
+        actor=around.actor,
+    )
+
+
+def missing(root: Path) -> CallboardError:
+    """That there is no project."""
+    return CallboardError(
+        "project_missing",
+        f"there is no project in {names.shown(str(root))}",
+        "run `callboard project init` in the project's folder, or name another one",
+    )
+
+
+def _ready(engine: Engine) -> Found | None:
+    """The project, if the schema is this program's; one look, nothing is changed."""
+    with engine.begin() as connection:
+        return (
+            only_project(connection) if migrating.version_of(connection) == schema.VERSION else None
+        )
+
+
+def _found(engine: Engine, root: Path, *, read_only: bool) -> Found:
+    project = _ready(engine)
+    if project is not None:
+        return project
+    with engine.begin() as connection:
+        version = migrating.version_of(connection)
+    if version is not None and version < schema.VERSION:
+        if read_only:
+            raise CallboardError(
+                "schema_older",
+                f"the project is of schema {version}, and this program reads {schema.VERSION}",
+                "open it once for writing; that brings it up to date",
+                {"found": version, "known": schema.VERSION},
+            )
+        migrating.migrate(engine)
+        project = _ready(engine)
+    if project is None:
+        raise missing(root)
+    return project
+
+
+def only_project(connection: Connection) -> Found | None:
+    """The project in a database of this schema; None: there is none yet."""
+    table = schema.projects
+    query = select(table.c.project, table.c.key).where(table.c.tenant == TENANT)
+    row = connection.execute(query.order_by(table.c.created_at_ms).limit(1)).one_or_none()
+    return None if row is None else Found(row.project, row.key)
+
+
+def _make(engine: Engine, key: str, around: Surroundings) -> Found:
+    """Tables and project in one transaction; whoever comes second finds both."""
+    with engine.execution_options(writes=True).begin() as connection:
+        if migrating.version_of(connection) != schema.VERSION:
+            migrating.upgrade(connection, schema.VERSION)
+        project = only_project(connection)
+        if project is None:
+            project = Found(around.ids.new("p"), key)
+            _first_rows(connection, project, around)
+    return project
+
+
+def _first_rows(connection: Connection, project: Found, around: Surroundings) -> None:
+    own = {"tenant": TENANT, "project": project.id}
+    now = {"created_at_ms": around.clock.now_ms()}
+    first = {"revision": 1, "last_seq": 1, "clock_ms": now["created_at_ms"]}
+    connection.execute(insert(schema.projects), own | first | now | {"key": project.key})
+    branch = {"name": MAIN, "twin": names.twin(MAIN), "state": "open", "position": 1}
+    connection.execute(insert(schema.branches), own | now | branch)
+    connection.execute(insert(schema.selections), own | {"person": PERSON, "branch": MAIN})
+    event = {
+        "id": around.ids.new("e"),
+        "seq": 1,
+        "type": "project.created",
+        "revision": 1,
+        "at_ms": now["created_at_ms"],
+        "body": encode({"project": project.id, "key": project.key}).decode(),
+    }
+    connection.execute(insert(schema.events), own | event)

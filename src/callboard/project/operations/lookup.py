@@ -1,0 +1,118 @@
+"""Finding what a caller named, or refusing with `not_found`; nothing is written."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from callboard.errors import CallboardError
+from callboard.project import names, queries
+from callboard.project.records import Branch, Claim, Session
+from callboard.project.unit import Scope
+
+
+def missing(kind: str, found: str, hint: str, **details: object) -> NoReturn:
+    """Refuse a name that stands for nothing."""
+    raise CallboardError(
+        "not_found",
+        f"there is no {kind} {names.shown(found)}",
+        hint,
+        {"kind": kind, "name": found, **details},
+    )
+
+
+def work(scope: Scope, key: str) -> str:
+    """The key of a piece of work that the projection has."""
+    if not queries.work_exists(scope, key):
+        first = queries.work_twin(scope, names.twin(key))
+        if first is not None:
+            missing("work", key, f"there is {names.shown(first)}; spell it so", similar=first)
+        missing("work", key, "look at `callboard project work list`, or index the sources")
+    return key
+
+
+def branch(scope: Scope, name: str | None) -> Branch:
+    """The branch of that name; None: the selected one."""
+    found = queries.branch(scope, queries.selected_branch(scope) if name is None else name)
+    if found is None:
+        assert name is not None
+        first = queries.branch_twin(scope, names.twin(name))
+        if first is not None:
+            missing("branch", name, f"there is {names.shown(first)}; spell it so", similar=first)
+        missing("branch", name, "look at `callboard project branch list`, or create it")
+    return found
+
+
+def open_branch(scope: Scope, name: str | None) -> Branch:
+    """As `branch`, refusing a closed one with `branch_closed`."""
+    found = branch(scope, name)
+    if found.state == "closed":
+        raise CallboardError(
+            "branch_closed",
+            f"the branch {names.shown(found.name)} is closed",
+            "use or select an open branch; what is under way on this one can be kept, released "
+            "and ended, and nothing else",
+            {"branch": found.name},
+        )
+    return found
+
+
+def session(scope: Scope, session_id: str) -> Session:
+    """The session of that id."""
+    found = queries.session(scope, session_id)
+    if found is None:
+        missing("session", session_id, "look at `callboard project session list`")
+    return found
+
+
+def active_session(scope: Scope, session_id: str) -> Session:
+    """As `session`, refusing one that is no longer active with `session_not_active`."""
+    found = session(scope, session_id)
+    if found.state != "active":
+        raise not_active(scope, found)
+    return found
+
+
+def not_active(scope: Scope, found: Session) -> CallboardError:
+    """That a session is over."""
+    follower = queries.successor(scope, found.id)
+    hint = "start a session, or resume this one where it was interrupted"
+    if follower is not None:
+        hint = f"its successor is {follower}"
+    return CallboardError(
+        "session_not_active",
+        f"the session {found.id} is {found.state}",
+        hint,
+        {"session": found.id, "state": found.state, "successor": follower},
+    )
+
+
+def claim(scope: Scope, claim_id: str) -> Claim:
+    """The claim of that id."""
+    found = queries.claim(scope, claim_id)
+    if found is None:
+        missing("claim", claim_id, "the doctor lists lapsed claims")
+    return found
+
+
+def agrees(
+    session: Session,
+    *,
+    work: str | None = None,
+    agent: str | None = None,
+    branch: str | None = None,
+) -> Session:
+    """Refuse with `session_mismatch` what was named beside a session and is not the session's."""
+    for field, named, own in (
+        ("work", work, session.work),
+        ("agent", agent, session.agent),
+        ("branch", branch, session.branch),
+    ):
+        if named is not None and named != own:
+            raise CallboardError(
+                "session_mismatch",
+                f"the session {session.id} has the {field} {names.shown(own)}, "
+                f"not {names.shown(named)}",
+                f"leave the {field} away, or name another session",
+                {"session": session.id, "field": field, "found": named, "expected": own},
+            )
+    return session

@@ -1,0 +1,16 @@
+"""Receipts: what came of a request, for the actor who made it and for nobody else."""
+
+from __future__ import annotations
+
+from callboard.project import queries
+from callboard.project.operations import lookup
+from callboard.project.records import Receipt
+from callboard.project.unit import Scope
+
+
+def show(scope: Scope, request_id: str, actor: str) -> Receipt:
+    """The receipt of a request; that of another actor is not found."""
+    found = queries.receipt(scope, request_id, actor)
+    if found is None:
+        lookup.missing("request", request_id, "nothing was done under it; ask again")
+    return found

@@ -1,0 +1,232 @@
+"""A project's SQLite file: how it is made, opened and snapshot, and what its errors mean.
+
+Every connection that operations use has the same settings. Nothing here knows a table, and nobody
+outside the wing's rooms gets a connection.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool, QueuePool, StaticPool
+
+from callboard.errors import CallboardError
+from callboard.project.waiting import begin_writing, is_busy
+
+FILE = "project.db"
+FOLDER = ".callboard"
+
+BUSY_MS = 10_000
+"""How long a connection waits for others before it gives up."""
+
+SETTINGS = (
+    "PRAGMA foreign_keys = ON",
+    # Else REPLACE would delete a row without its trigger.
+    "PRAGMA recursive_triggers = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA trusted_schema = OFF",
+)
+
+
+def make_file(path: Path) -> None:
+    """Make the empty file, readable for its owner only, in a folder that is so too if it is new."""
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        # One that is there is not opened: see `keeps_wal`.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        check_file(path)
+        return
+    except OSError as error:
+        raise unreadable(path, error) from error
+    os.close(descriptor)
+
+
+def check_file(path: Path) -> int:
+    """The size in bytes of an existing regular file; 0 also for one that is not there."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise CallboardError(
+            "file_not_regular",
+            f"the project's file {str(path)!r} is not a regular file",
+            "give a folder whose .callboard/project.db is a plain file",
+        )
+    return found.st_size
+
+
+def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> Engine:
+    """An engine on the existing file. Nothing is opened before somebody connects."""
+    mode = "ro" if read_only else "rw"
+    address = f"file:{quote(str(path))}?mode={mode}"
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            address,
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=busy_ms / 1000,
+        )
+        return _set(connection)
+
+    return _engine(connect, NullPool if read_only else QueuePool, path)
+
+
+def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
+    """An engine on a copy in memory, of one moment; the file is opened for reading only."""
+    source = engine_on(path, read_only=True, busy_ms=busy_ms)
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    with source.connect() as connection:
+        found = connection.connection.driver_connection
+        assert isinstance(found, sqlite3.Connection)
+        found.backup(copy)
+    source.dispose()
+    _set(copy)
+    return _engine(lambda: copy, StaticPool, None)
+
+
+def _set(connection: sqlite3.Connection) -> sqlite3.Connection:
+    try:
+        for setting in SETTINGS:
+            connection.execute(setting)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _engine(connect: Callable[[], sqlite3.Connection], pool: Any, file: Path | None) -> Engine:
+    engine = create_engine("sqlite://", creator=connect, poolclass=pool)
+    event.listen(engine, "begin", partial(_begin, file=file))
+    return engine
+
+
+def _begin(connection: Connection, *, file: Path | None) -> None:
+    """The driver begins nothing by itself; a writer takes the file's one place at once."""
+    if file is None or not connection.get_execution_options().get("writes"):
+        connection.exec_driver_sql("BEGIN")
+        return
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    (patience_ms,) = driver.execute("PRAGMA busy_timeout").fetchone()
+    try:
+        begin_writing(driver, patience_ms)
+    except sqlite3.Error as error:
+        raise refusal(error, file) from error
+
+
+def keeps_wal(path: Path) -> bool:
+    """Whether the file says that it has a write-ahead log."""
+    # Never by opening the file as such: to close it again would drop every lock that SQLite holds
+    # on it in this process, and then others take its log away while it is written to.
+    connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+    try:
+        return bool(connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
+    finally:
+        connection.close()
+
+
+def keep_wal(path: Path, *, busy_ms: int = BUSY_MS) -> None:
+    """Switch the file to write-ahead logging, once for all who open it."""
+    # The switch does not wait for others by itself, so somebody has to come again.
+    give_up = monotonic() + busy_ms / 1000
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None, timeout=1
+    )
+    try:
+        while True:
+            try:
+                found = connection.execute("PRAGMA journal_mode").fetchone()[0]
+                if found != "wal":
+                    found = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                if found == "wal":
+                    return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or monotonic() > give_up:
+                    raise
+            else:
+                if monotonic() > give_up:
+                    raise CallboardError(
+                        "filesystem_unsupported",
+                        f"{str(path)!r} cannot keep a write-ahead log; it stays with {found!r}",
+                        "keep the project's folder on a disk of this machine",
+                    )
+            Event().wait(0.01)
+    finally:
+        connection.close()
+
+
+# --- what errors mean --------------------------------------------------------------------------
+
+
+def _primary(error: BaseException | None) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return code & 0xFF if isinstance(code, int) else None
+
+
+def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
+    """What an error of SQLite comes to, for people and programs."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    code = _primary(cause)
+    where = repr(str(path))
+    if is_busy(cause):
+        return CallboardError(
+            "busy",
+            f"other processes kept {where} to themselves; nothing was written",
+            "try again; if it stays so, look for a process that was stopped",
+        )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return CallboardError(
+            "project_corrupt",
+            f"{where} is damaged, or no database: {cause}",
+            "run `callboard project doctor`, and restore the file from a copy",
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return read_only(path)
+    if code == sqlite3.SQLITE_FULL:
+        return CallboardError(
+            "disk_full",
+            f"the disk with {where} is full; nothing was written",
+            "free some space and try again",
+        )
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return unreadable(path, cause)
+    return CallboardError(
+        "storage_failed",
+        f"the database {where} refused: {cause}",
+        "nothing was written; run `callboard project doctor`",
+    )
+
+
+def unreadable(path: Path, cause: BaseException | None) -> CallboardError:
+    """That the file, or its folder, cannot be opened, looked at or made."""
+    return CallboardError(
+        "project_unreadable",
+        f"{str(path)!r} cannot be opened: {getattr(cause, 'strerror', None) or cause}",
+        "check the file, its folder, and their permissions",
+    )
+
+
+def read_only(path: Path) -> CallboardError:
+    """That the file cannot be written."""
+    return CallboardError(
+        "project_readonly",
+        f"{str(path)!r} can only be read; nothing was written",
+        "check the permissions of the file and its folder",
+    )

@@ -1,0 +1,158 @@
+"""One reading or one change of a project: what operations work with inside a transaction.
+
+It never begins, commits or undoes anything itself, and never leaves the wing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+from sqlalchemy import (
+    Connection,
+    FromClause,
+    Insert,
+    Select,
+    Table,
+    Update,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+
+from callboard.canonical import decode, encode
+from callboard.errors import CallboardError
+from callboard.project import schema
+from callboard.project.records import Event
+
+MAX_BODY_BYTES = 65_536
+
+
+class Ids(Protocol):
+    """Makes ids that nobody had before."""
+
+    def new(self, prefix: str) -> str: ...
+
+
+class RandomIds:
+    """Ids of 128 random bits, such as `s_` and 32 hex digits."""
+
+    def new(self, prefix: str) -> str:
+        return f"{prefix}_{secrets.token_hex(16)}"
+
+
+@dataclass(slots=True)
+class Scope:
+    """One project within a transaction that reads.
+
+    `now_ms` is the time that counts here: no earlier than anything that was written.
+    """
+
+    connection: Connection
+    tenant: str
+    project: str
+    key: str
+    person: str
+    revision: int
+    now_ms: int
+
+    def own(self, table: FromClause) -> Any:
+        """The condition that rows of `table` are this project's."""
+        return (table.c.tenant == self.tenant) & (table.c.project == self.project)
+
+    def find(self, table: Table, **keys: object) -> Any:
+        """The one row of this project with these values, or None."""
+        values: dict[str, object] = {f"by_{name}": value for name, value in keys.items()}
+        return self.connection.execute(
+            _choice(table, tuple(keys)), self._whose() | values
+        ).one_or_none()
+
+    def _whose(self) -> dict[str, object]:
+        return {"by_tenant": self.tenant, "by_project": self.project}
+
+
+# Building a statement takes longer than carrying it out, so those that every change needs are kept.
+
+
+def _named(table: Table, keys: tuple[str, ...]) -> list[Any]:
+    return [table.c[name] == bindparam(f"by_{name}") for name in ("tenant", "project", *keys)]
+
+
+@cache
+def _choice(table: Table, keys: tuple[str, ...]) -> Select[Any]:
+    return select(table).where(*_named(table, keys))
+
+
+@cache
+def _insertion(table: Table) -> Insert:
+    return insert(table)
+
+
+@cache
+def _alteration(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -> Update:
+    values: dict[str, Any] = {name: bindparam(f"to_{name}") for name in changed}
+    return update(table).where(*_named(table, keys)).values(values)
+
+
+@dataclass(slots=True)
+class Unit(Scope):
+    """One project within the transaction that changes it; `revision` is the one being made."""
+
+    ids: Ids
+    seq: int
+    events: list[Event] = field(default_factory=list)
+    last: list[Callable[[], object]] = field(default_factory=list)
+    """What is to happen outside of the database, once every row of the change is written."""
+
+    def add(self, table: Table, **values: object) -> None:
+        """Insert a row of this project."""
+        self.connection.execute(
+            _insertion(table), {"tenant": self.tenant, "project": self.project, **values}
+        )
+
+    def change(self, table: Table, keys: Mapping[str, object], **values: object) -> int:
+        """Change the rows of this project with these keys; tells how many there were."""
+        named: dict[str, object] = {f"by_{name}": value for name, value in keys.items()}
+        named |= {f"to_{name}": value for name, value in values.items()}
+        changed = self.connection.execute(
+            _alteration(table, tuple(keys), tuple(values)), self._whose() | named
+        )
+        return changed.rowcount
+
+    def event(
+        self,
+        type: str,
+        body: Mapping[str, object],
+        *,
+        work: str | None = None,
+        branch: str | None = None,
+        session: str | None = None,
+    ) -> Event:
+        """Append an event at this revision; its body is a JSON object of at most 64 KiB."""
+        data = encode(body)
+        if len(data) > MAX_BODY_BYTES:
+            raise CallboardError(
+                "body_limit",
+                f"an event's body has {len(data)} bytes, more than {MAX_BODY_BYTES}",
+                "keep long texts in files, and name file and digest",
+                {"bytes": len(data), "limit_bytes": MAX_BODY_BYTES},
+            )
+        self.seq += 1
+        values: dict[str, Any] = {
+            "id": self.ids.new("e"),
+            "seq": self.seq,
+            "type": type,
+            "work": work,
+            "branch": branch,
+            "session": session,
+            "revision": self.revision,
+            "at_ms": self.now_ms,
+        }
+        self.add(schema.events, **values, body=data.decode())
+        event = Event(**values, body=decode(data))
+        self.events.append(event)
+        return event

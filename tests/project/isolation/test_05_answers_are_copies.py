@@ -1,0 +1,38 @@
+"""Condition 5: changing what was returned changes nothing that is stored."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project.world import World
+
+
+def test_a_body_is_the_callers_own(world: World) -> None:
+    given = {"list": [1], "inner": {"a": 1}}
+    answer = world.project.events.append("note.taken", given, request_id="r1")
+    given["list"].append(2)  # type: ignore[attr-defined]
+    answer.event.body["inner"]["a"] = 99
+    stored = world.project.events.list(type="note.taken").events[0]
+    assert stored.body == {"list": [1], "inner": {"a": 1}}
+    stored.body.clear()
+    again = world.project.events.append(
+        "note.taken", {"inner": {"a": 1}, "list": [1]}, request_id="r1"
+    )
+    assert again.event.body == {"list": [1], "inner": {"a": 1}}
+    assert again.event.id == answer.event.id
+
+
+def test_records_are_frozen(world: World) -> None:
+    answer = world.project.sessions.start("A", "codex", claim=True)
+    before = world.everything()
+    for record, field in (
+        (answer, "project_revision"),
+        (answer.session, "work"),
+        (answer.claim, "expires_at_ms"),
+        (answer.events[0], "type"),
+        (world.project.work.show("A").work, "acceptance"),
+    ):
+        with pytest.raises(AttributeError):
+            setattr(record, field, None)
+    assert isinstance(world.project.work.show("A").work.acceptance, tuple)
+    assert world.everything() == before

@@ -1,0 +1,147 @@
+"""Condition 11: no TTL, no end; a finite one ends at its deadline; others are refused whole.
+
+What counts is the time of the transaction, which never lies before anything that was written.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.project.world import NOW_MS, World, refused
+
+LAST = 2**53 - 1
+REFUSED: dict[str, Any] = {
+    "zero": 0,
+    "negative": -1,
+    "fraction": 1.5,
+    "whole fraction": 1000.0,
+    "true": True,
+    "text": "1000",
+    "too large": 2**53,
+    "huge": 10**400,
+    "overflowing": LAST - NOW_MS + 1,
+    "overflowing by far": LAST,
+    "not a number": float("nan"),
+}
+
+
+@pytest.mark.parametrize("ttl", REFUSED)
+def test_a_wrong_one_leaves_neither_session_nor_claim(world: World, ttl: str) -> None:
+    project = world.project
+    idle = project.sessions.start("B", "codex").session.id
+    held = project.sessions.start("C", "codex", claim=True, ttl_ms=500).session.id
+    before = world.everything()
+    with refused("ttl_invalid"):
+        project.sessions.start("A", "codex", claim=True, ttl_ms=REFUSED[ttl])
+    with refused("ttl_invalid"):
+        project.claims.acquire(idle, ttl_ms=REFUSED[ttl])
+    with refused("ttl_invalid"):
+        project.claims.renew(held, REFUSED[ttl])
+    with refused("ttl_invalid"):
+        project.sessions.handoff(held, "claude", ttl_ms=REFUSED[ttl])
+    with refused("ttl_invalid"):
+        project.sessions.resume(held, "claude", ttl_ms=REFUSED[ttl])
+    assert world.everything() == before
+
+
+def test_one_without_a_claim_is_refused(world: World) -> None:
+    before = world.everything()
+    with refused("ttl_invalid"):
+        world.project.sessions.start("A", "codex", ttl_ms=1000)
+    assert world.everything() == before
+
+
+def test_none_never_ends(world: World) -> None:
+    project = world.project
+    session = project.sessions.start("A", "codex", claim=True).session.id
+    world.clock.advance(LAST - NOW_MS - 10)
+    claim = project.claims.show("A").claim
+    assert claim is not None
+    assert (claim.state, claim.expires_at_ms) == ("active", None)
+    with refused("claim_held"):
+        project.claims.acquire(project.sessions.start("A", "claude").session.id)
+    assert project.claims.release(session).claim.state == "released"
+
+
+def test_the_last_possible_end_is_taken(world: World) -> None:
+    answer = world.project.sessions.start("A", "codex", claim=True, ttl_ms=LAST - NOW_MS)
+    assert answer.claim is not None
+    assert answer.claim.expires_at_ms == LAST
+
+
+def test_it_is_over_at_its_deadline_and_not_before(world: World) -> None:
+    project = world.project
+    holder = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
+    other = project.sessions.start("A", "claude").session.id
+    world.clock.advance(999)
+    with refused("claim_held"):
+        project.claims.acquire(other)
+    assert project.claims.renew(holder, 1000).claim.expires_at_ms == NOW_MS + 1999
+    world.clock.advance(1000)
+    shown = project.claims.show("A").claim
+    assert shown is not None
+    assert shown.state == "expired"
+    with refused("claim_not_holder"):
+        project.claims.renew(holder, 1000)
+    assert project.claims.acquire(other).claim.session == other
+
+
+def test_a_clock_set_back_neither_revives_nor_extends(world: World) -> None:
+    """Three processes with clocks of their own; the database's record of time decides."""
+    project = world.project
+    ahead = world.peer(clock_ms=NOW_MS + 61_000)
+    behind = world.peer(clock_ms=NOW_MS - 600_000)
+    first = project.sessions.start("A", "codex", claim=True, ttl_ms=60_000).session.id
+    dead = project.claims.show("A").claim
+    assert dead is not None
+    # One that is behind neither gets what lives, nor ends up with an end of its own time.
+    started = behind.ask("sessions.start", "A", "late")["answer"]["session"]
+    assert started["started_at_ms"] == NOW_MS
+    assert behind.ask("claims.acquire", started["id"])["error"]["code"] == "claim_held"
+    mine = behind.ask("sessions.start", "B", "late", claim=True, ttl_ms=60_000)["answer"]["claim"]
+    assert mine["expires_at_ms"] == NOW_MS + 60_000
+    # Time has passed the end, and somebody wrote at that time.
+    ahead.ask("events.append", "note.taken", {})
+    assert behind.ask("claims.renew", first, 60_000)["error"]["code"] == "claim_not_holder"
+    with refused("claim_not_holder"):
+        project.claims.release(first)
+    shown = behind.ask("claims.show", "A")["answer"]["claim"]
+    assert shown["state"] == "expired"
+    taken = behind.ask("claims.acquire", started["id"], ttl_ms=1000)["answer"]["claim"]
+    assert taken["acquired_at_ms"] == NOW_MS + 61_000
+    assert taken["expires_at_ms"] == NOW_MS + 62_000
+    found = project.doctor.check().findings
+    assert "clock_behind" in {finding.code for finding in found}
+
+
+def test_a_renewal_by_its_holder_keeps_others_off(world: World) -> None:
+    """A lease of 2 s, renewed every second for 8 s: nobody else gets it in between."""
+    project = world.project
+    holder = project.sessions.start("A", "codex", claim=True, ttl_ms=2000).session.id
+    other = project.sessions.start("A", "claude").session.id
+    for _second in range(8):
+        world.clock.advance(1000)
+        with refused("claim_held"):
+            project.claims.acquire(other, ttl_ms=2000)
+        project.claims.renew(holder, 2000)
+    claim = project.claims.release(holder).claim
+    assert (claim.fence, claim.released_at_ms) == (1, NOW_MS + 8000)
+
+
+def test_a_short_lease_beside_a_long_one(world: World) -> None:
+    """Renewing one claim says nothing of another, whatever it asks for."""
+    project = world.project
+    short = project.sessions.start("A", "codex", claim=True, ttl_ms=3000).session.id
+    long = project.sessions.start("B", "codex", claim=True, ttl_ms=300_000).session.id
+    for _ in range(10):
+        world.clock.advance(1400)
+        assert project.claims.renew(long, 300_000).claim.work == "B"
+        renewed = project.claims.renew(short, 3000).claim
+        assert renewed.expires_at_ms == world.clock.now_ms() + 3000
+    events = project.events.list(work="A", type="claim.renewed").events
+    times = [NOW_MS, *(event.at_ms for event in events)]
+    assert max(late - early for early, late in pairwise(times)) < 1500
+    assert len(project.events.list(work="A", type="claim.acquired").events) == 1

@@ -1,0 +1,86 @@
+"""Condition 14: a claim is released by its session alone, and ends with its session alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project.peers import all_at_once
+from tests.project.world import NOW_MS, World, refused
+
+
+def test_another_session_cannot_release_or_renew_it(world: World) -> None:
+    project = world.project
+    holder = project.sessions.start("A", "codex", claim=True)
+    same_agent = project.sessions.start("A", "codex").session.id
+    elsewhere = project.sessions.start("B", "codex").session.id
+    before = world.everything()
+    for session in (same_agent, elsewhere):
+        with refused("claim_not_holder") as found:
+            project.claims.release(session)
+        assert found.value.details["session"] == session
+        with refused("claim_not_holder"):
+            project.claims.renew(session, 1000)
+    with refused("claim_not_holder") as found:
+        project.claims.release(same_agent)
+    assert found.value.details["holder"] == holder.session.id
+    assert world.everything() == before
+
+
+def test_nobody_releases_a_lapsed_one(world: World) -> None:
+    project = world.project
+    holder = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
+    world.clock.advance(1000)
+    before = world.everything()
+    with refused("claim_not_holder") as found:
+        project.claims.release(holder)
+    assert found.value.details["state"] == "expired"
+    assert world.everything() == before
+
+
+@pytest.mark.parametrize("way", ["end", "interrupt"])
+def test_the_end_of_a_session_touches_only_its_own(world: World, way: str) -> None:
+    project = world.project
+    one = project.sessions.start("A", "codex", claim=True, ttl_ms=9000)
+    two = project.sessions.start("B", "codex", claim=True, ttl_ms=9000)
+    answer = getattr(project.sessions, way)(one.session.id)
+    assert one.claim is not None
+    assert [claim.id for claim in answer.closed_claims] == [one.claim.id]
+    assert answer.closed_claims[0].state == "released"
+    assert answer.session.ended_at_ms == NOW_MS
+    assert project.claims.show("A").claim is None
+    left = project.claims.show("B").claim
+    assert left is not None
+    assert (left.session, left.state) == (two.session.id, "active")
+
+
+def test_an_end_tells_that_the_claim_had_lapsed(world: World) -> None:
+    project = world.project
+    one = project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
+    world.clock.advance(1000)
+    answer = project.sessions.end(one.session.id)
+    assert [claim.state for claim in answer.closed_claims] == ["expired"]
+    assert [event.type for event in answer.events] == ["claim.expired", "session.ended"]
+
+
+def test_the_end_of_who_lost_it_leaves_the_new_owner_alone(world: World) -> None:
+    project = world.project
+    lost = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
+    world.clock.advance(1000)
+    owner = project.sessions.start("A", "claude", claim=True).session.id
+    assert project.sessions.end(lost).closed_claims == ()
+    held = project.claims.show("A").claim
+    assert held is not None
+    assert (held.session, held.state) == (owner, "active")
+    with refused("session_not_active"):
+        project.claims.acquire(lost)
+
+
+def test_processes_that_release_at_once_release_once(world: World) -> None:
+    session = world.project.sessions.start("A", "codex", claim=True).session.id
+    peers = [world.peer() for _ in range(4)]
+    answers = all_at_once(peers, "claims.release", [session] * 4)
+    assert sorted("answer" in answer for answer in answers) == [False] * 3 + [True]
+    assert {answer["error"]["code"] for answer in answers if "error" in answer} == {
+        "claim_not_holder"
+    }
+    assert len(world.project.events.list(type="claim.released").events) == 1

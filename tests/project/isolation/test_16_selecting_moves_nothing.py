@@ -1,0 +1,52 @@
+"""Condition 16: selecting another branch moves no session, claim, checkpoint, evidence, history."""
+
+from __future__ import annotations
+
+from tests.project.world import World
+
+MOVABLE = ("sessions", "claims", "checkpoints", "evidence", "work_items", "branches")
+
+
+def test_only_the_selection_changes(world: World) -> None:
+    project = world.project
+    project.branches.create("side")
+    session = project.sessions.start("A", "codex", claim=True, ttl_ms=9000).session.id
+    project.sessions.checkpoint(session, "half", "go on", open_loops=["one"])
+    project.evidence.add("test", "green", session=session, covers=["it runs"])
+    before = {table: world.rows(table) for table in MOVABLE}
+    history = project.events.list(limit=500).events
+    files = sorted(path.name for path in world.root.iterdir())
+    answer = project.branches.select("side")
+    assert answer.branch.selected
+    assert {table: world.rows(table) for table in MOVABLE} == before
+    assert project.events.list(limit=500).events[: len(history)] == history
+    assert sorted(path.name for path in world.root.iterdir()) == files
+    shown = project.sessions.show(session)
+    assert shown.session.branch == "main"
+    assert shown.claim is not None
+    assert (shown.claim.state, shown.claim.branch) == ("active", "main")
+    assert shown.checkpoint is not None
+    # The session still works where it is.
+    assert project.sessions.checkpoint(session, "more", "end").checkpoint.session == session
+    assert project.events.append("note.taken", {}, session=session).event.branch == "main"
+    assert project.claims.release(session).claim.branch == "main"
+
+
+def test_what_is_new_goes_to_the_selected_one(world: World) -> None:
+    project = world.project
+    project.branches.create("side")
+    other = world.open()
+    other.branches.select("side")
+    assert project.sessions.start("A", "codex").session.branch == "side"
+    assert project.status().branch == "side"
+    assert [branch.name for branch in project.branches.list().branches if branch.selected] == [
+        "side"
+    ]
+
+
+def test_work_is_seen_from_every_branch(world: World) -> None:
+    project = world.project
+    before = project.work.list().work
+    project.branches.create("side")
+    project.branches.select("side")
+    assert project.work.list().work == before

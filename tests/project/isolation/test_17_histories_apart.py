@@ -1,0 +1,46 @@
+"""Condition 17: branches keep separate histories; the same work cannot be claimed on two of them,
+different work can."""
+
+from __future__ import annotations
+
+from tests.project.peers import all_at_once
+from tests.project.world import World, refused
+
+
+def test_each_has_its_own(world: World) -> None:
+    project = world.project
+    project.branches.create("side")
+    one = project.sessions.start("A", "codex").session.id
+    two = project.sessions.start("A", "codex", branch="side").session.id
+    for number in range(3):
+        project.events.append("note.taken", {"main": number}, session=one)
+        project.events.append("note.taken", {"side": number}, session=two)
+    main = project.events.list(branch="main", type="note.taken").events
+    side = project.events.list(branch="side", type="note.taken").events
+    assert [event.body for event in main] == [{"main": number} for number in range(3)]
+    assert [event.body for event in side] == [{"side": number} for number in range(3)]
+    assert {event.session for event in side} == {two}
+
+
+def test_the_same_work_on_one_only_and_different_work_on_both(world: World) -> None:
+    project = world.project
+    project.branches.create("side")
+    project.sessions.start("A", "codex", claim=True)
+    with refused("claim_held"):
+        project.sessions.start("A", "claude", branch="side", claim=True)
+    found = project.sessions.start("B", "claude", branch="side", claim=True).claim
+    assert found is not None
+    assert (found.work, found.branch) == ("B", "side")
+
+
+def test_processes_on_two_branches(world: World) -> None:
+    project = world.project
+    project.branches.create("side")
+    peers = [world.peer() for _ in range(4)]
+    branches = ["main", "side", "main", "side"]
+    for number, peer in enumerate(peers):
+        peer.send("sessions.start", "A", f"a{number}", branch=branches[number], claim=True)
+    answers = [peer.answer() for peer in peers]
+    assert sum("answer" in answer for answer in answers) == 1
+    apart = all_at_once(peers[:2], "sessions.start", ["B", "C"], ["x", "y"], claim=True)
+    assert all("answer" in answer for answer in apart)

@@ -1,0 +1,179 @@
+"""Other processes at the same project, each asked by lines of JSON.
+
+Started as a program it opens the project and does what it is told, one line at a time: a line
+names a method, such as `claims.acquire`, and its arguments. Answers and refusals come back as JSON.
+`crash_at` kills the process right before its n-th statement to the database, counted from then on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import callboard
+from tests.ambient import ROOT
+
+# Where the package under test lies, which may itself be a changed copy.
+HERE = Path(callboard.__file__).resolve().parent.parent
+
+
+class Peer:
+    """Another process with the project open; what it is asked it does at once."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        clock_ms: int,
+        actor: str = "local",
+        busy_ms: int = 20_000,
+        package: Path | None = None,
+    ) -> None:
+        """`package`: where another version of the package lies (see `tests.project.patched`)."""
+        words = [str(root), str(clock_ms), actor, str(busy_ms)]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.project.peers", *words],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(package or HERE)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.ready = self.answer()
+
+    def send(self, method: str, *arguments: Any, **named: Any) -> None:
+        """Ask for something without waiting for it."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([method, arguments, named]) + "\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> dict[str, Any]:
+        """The next answer; `{"gone": status}` where the process ended instead."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            return {"gone": self.process.wait()}
+        found = json.loads(line)
+        assert isinstance(found, dict)
+        return found
+
+    def ask(self, method: str, *arguments: Any, **named: Any) -> dict[str, Any]:
+        """Ask, and wait for the answer."""
+        self.send(method, *arguments, **named)
+        return self.answer()
+
+    def end(self) -> None:
+        """End the process, and wait for it."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
+
+
+def all_at_once(
+    peers: Sequence[Peer], method: str, *arguments: Sequence[Any], **named: Any
+) -> list[dict[str, Any]]:
+    """Ask all of them at the same moment; each gets its own one of `arguments`."""
+    for number, peer in enumerate(peers):
+        peer.send(method, *(one[number] for one in arguments), **named)
+    return [peer.answer() for peer in peers]
+
+
+# --- the other process --------------------------------------------------------------------------
+
+
+def main(words: list[str]) -> None:
+    """Open the project, then do one line after the other."""
+    from callboard.clock import FixedClock
+    from callboard.errors import CallboardError
+    from callboard.project.project import Project
+
+    root, clock_ms, actor, busy_ms = words
+    clock = FixedClock(int(clock_ms))
+    opened: dict[str, Project] = {}
+
+    def project() -> Project:
+        if "it" not in opened:
+            opened["it"] = Project.open(root, clock=clock, actor=actor, busy_ms=int(busy_ms))
+        return opened["it"]
+
+    def create(key: str) -> Any:
+        opened["it"] = Project.create(root, key=key, clock=clock, actor=actor)
+        return opened["it"].info()
+
+    def look() -> Any:
+        diagnosis = Project.diagnose(root, clock=clock)
+        try:
+            Project.open(root, read_only=True).close()
+        except CallboardError as error:
+            code = error.code
+        else:
+            code = ""
+        return {"read_only": code, "diagnosis": [one.code for one in diagnosis.findings]}
+
+    own: dict[str, Any] = {
+        "create": create,
+        "look": look,
+        "open": lambda: project().info(),
+        "close": lambda: opened.pop("it").close(),
+        "advance": clock.advance,
+        "crash_at": crash_at,
+        "statements": lambda: len(SEEN),
+    }
+    _say({"ready": os.getpid()})
+    for line in sys.stdin:
+        method, arguments, named = json.loads(line)
+        try:
+            if method in own:
+                found = own[method](*arguments, **named)
+            else:
+                act: Any = project()
+                for name in method.split("."):
+                    act = getattr(act, name)
+                found = act(*arguments, **named)
+        except CallboardError as error:
+            _say({"error": error.document()})
+        else:
+            _say({"answer": msgspec.to_builtins(found)})
+
+
+def _say(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+SEEN: list[str] = []
+
+
+def crash_at(number: int) -> None:
+    """End this process by SIGKILL before statement `number`, the first being 1; 0: only count.
+
+    Every statement is counted, those that begin and commit too.
+    """
+    from sqlalchemy import Connection, Engine, event
+
+    SEEN.clear()
+
+    def before(_connection: Connection, _cursor: Any, statement: str, *_more: Any) -> None:
+        count(statement)
+
+    def count(statement: str) -> None:
+        SEEN.append(statement)
+        if len(SEEN) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    event.listen(Engine, "before_cursor_execute", before)
+    event.listen(Engine, "commit", lambda _connection: count("COMMIT"))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
