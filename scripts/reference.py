@@ -1,4 +1,4 @@
-"""Writes the reference pages that follow from the source: command line, error codes, agent tools.
+"""Writes the reference pages that follow from the source: commands, codes, tools, a project.
 
 `--check` writes nothing and fails where a page is out of date. What a code means is written here,
 by hand; a code without a meaning, or a meaning without its code, is an error.
@@ -10,7 +10,8 @@ import argparse
 import ast
 import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
@@ -32,11 +33,13 @@ COMPUTED = {
 }
 MEANINGS = {
     "activation_damaged": "what became of an agent's requests was kept, and cannot be read",
+    "acceptance_uncovered": "a criterion of the work has no evidence on the branch",
     "activation_failed": "the folder of an agent cannot be written",
     "activation_running": "an agent still runs, or somebody settles what it asked",
     "activation_unknown": "no activation of that id is on this board",
     "actor_invalid": "an actor's run fields do not come together, or a worker names no run",
     "admission_paused": "new Work is not admitted now",
+    "agent_undeclared": "an operation of a project does not know which agent asks",
     "append_base_invalid": "an append is based on bytes that the store did not give",
     "arguments_invalid": "a tool was called with other arguments than it takes",
     "artifact_changed": "a file changed while it was delivered",
@@ -52,7 +55,11 @@ MEANINGS = {
     "board_offline": "a write was asked for with `--offline`",
     "body_invalid": "the body of an output has another form than its type asks for",
     "body_limit": "the body of an output is larger than its type may be",
+    "branch_closed": "the work branch takes nothing new: it is closed",
+    "branch_not_current": "a session is resumed while another work branch is selected",
+    "branch_protected": "the main work branch cannot be closed",
     "branch_taken": "the branch for a patch already leads elsewhere",
+    "busy": "other processes kept the project's database to themselves; nothing was written",
     "chain_broken": "a commit does not follow the tip",
     "chain_cycle": "commits lead back to themselves",
     "checkpoint_invalid": "a checkpoint's state contradicts itself; each fault is located",
@@ -61,7 +68,11 @@ MEANINGS = {
     "checkpoint_misplaced": "a checkpoint follows another commit",
     "checkpoint_unprofitable": "a checkpoint would free too little; `run` tries again later",
     "claim_closed": "the Claim has ended",
+    "claim_held": "another session holds the work; holder and end are named",
+    "claim_lost": "a command was stopped as the claim that it ran under was no longer held",
     "claim_mismatch": "the Claim belongs to another Work, or another Claim completed it",
+    "claim_not_expired": "the claim's end has not come, or it has none, or it ended already",
+    "claim_not_holder": "the session holds no live claim on its work",
     "claim_scope_invalid": "the Claim named is none of this assignment",
     "claim_scope_required": "the run has several Claims, so one has to be named",
     "claim_unknown": "there is no such Claim",
@@ -82,9 +93,11 @@ MEANINGS = {
     "credential_generation_reused": "a credential generation was used before",
     "credential_generation_stale": "an observation was read with retired credentials",
     "credential_mismatch": "a launch does not name the credential its profile needs",
+    "criterion_unknown": "the work has no such acceptance criterion",
     "cursor_invalid": "a cursor is not one of this snapshot and these filters",
     "cutover_graph_unknown": "a cutover is checked of a graph that the board does not have",
     "cutover_nothing_old": "no node's key begins like the old ones are said to",
+    "database_unsupported": "a project is named by an address that this version does not open",
     "decision_invalid": "a question to `callboard outputs decide` is malformed",
     "delivery_contract_required": "the Work states no effect contract, so nothing can be verified",
     "delivery_unprepared": "outputs are delivered that were not prepared before",
@@ -96,6 +109,7 @@ MEANINGS = {
     "deployment_conflict": "the worker is at another revision than the deployment expects",
     "deployment_unregistered": "a revision that was never deployed has no availability",
     "descriptor_invalid": "a Result's descriptor is malformed",
+    "disk_full": "the disk with the project's database is full; nothing was written",
     "dispatch_budget_exceeded": "a run asks for more launches than it may in all",
     "dispatch_released": "the dispatch was released; nothing more can be recorded for it",
     "dispatch_state_invalid": "a launch step does not follow from the one before",
@@ -104,13 +118,16 @@ MEANINGS = {
     "effect_scope_denied": "an output reaches beyond what the Work may touch",
     "effects_incomplete": "not all outputs of a Claim could be delivered",
     "effects_unauthorized": "an output is not authorised by a Completion",
+    "event_type_reserved": "events of that type come from their operation only; it is named",
     "evidence_invalid": "evidence does not prove what is claimed with it",
     "evidence_limit": "evidence is larger than the policy allows",
     "fairness_key_unknown": "the policy lists no such fairness key",
     "fetch_failed": "commits, or a remote's branch, could not be fetched",
+    "field_unknown": "a work item has no such field",
     "file_missing": "a file that was named does not exist",
     "file_not_regular": "a file is a folder, link, pipe or device",
     "file_unreadable": "a file cannot be read",
+    "filesystem_unsupported": "the project lies on a file system that other machines may have open",
     "fingerprint_mismatch": "a request's fingerprint is not that of its content",
     "finish_conflict": "the Claim was finished the other way before",
     "finish_mismatch": "a finish publishes other operations than its outcome demands",
@@ -149,9 +166,12 @@ MEANINGS = {
     "memory_foreign": "a memory says that it is of another node's Work",
     "memory_invalid": "a memory is not of the shape that the recipe's schema has",
     "message_invalid": "a staged message is malformed",
+    "name_invalid": "a name is empty, too long, or has invisible characters",
+    "name_taken": "another name is the same, or would be confused with it; it is named",
     "node_duplicate": "a node stands twice in a submission",
     "noncanonical_number": "a number is no plain integer within ±9007199254740991",
     "not_authorized": "the policy does not let this principal do that",
+    "not_found": "nothing in the project has that name",
     "not_in_a_run": "`callboard worker` was called outside a run",
     "not_in_an_agent": "a command works inside an agent's start only",
     "note_invalid": "a note is no plain text",
@@ -200,6 +220,13 @@ MEANINGS = {
     "process_view_foreign": "processes are seen from another namespace than recorded",
     "profile_mismatch": "a run is not of the profile that was granted",
     "profile_unknown": "the pool has no such worker profile",
+    "project_closed": "the program closed the project before",
+    "project_corrupt": "the project's file is damaged, or no database",
+    "project_exists": "another project is there already",
+    "project_foreign": "the project's file is a database of another program",
+    "project_missing": "there is no project here: `callboard project init`",
+    "project_readonly": "the project can only be read",
+    "project_unreadable": "the project's file or folder cannot be opened",
     "push_refused": "the remote does not let this user write; nothing was written",
     "queue_branch_refused": "the branch cannot hold a board",
     "queue_missing": "the board has no history yet",
@@ -241,6 +268,7 @@ MEANINGS = {
     "result_limit": "a Result is larger than the policy allows",
     "retry_exhausted": "a Work without attempts left is kept available",
     "retry_too_early": "a retry is set before the policy's pause",
+    "revision_conflict": "the project is at another revision than the caller expects",
     "revision_unknown": "the repository has no such commit",
     "role_forbidden": "this role may not ask for that",
     "run_binding_conflict": "another run is bound to the launch, or the run to another one",
@@ -250,30 +278,48 @@ MEANINGS = {
     "run_unbound": "no run is bound to the dispatch yet",
     "run_unknown": "the board has no run of that id",
     "run_unknown_here": "this machine has no record of that run, or cannot reach it",
+    "schema_newer": "a newer program wrote the project; nothing of it was read",
+    "schema_older": "the project has to be opened once for writing, to bring it up to date",
     "scope_invalid": "a resource scope is malformed",
     "second_root": "a ledger has two beginnings",
     "selection_mismatch": "Claims are not what the planner chooses",
     "selector_ambiguous": "a name can mean several things; they are listed",
     "sender_mismatch": "a start marker names another sender than its actor",
     "sender_unknown": "the sender is no dispatcher of this host",
+    "session_ambiguous": "several sessions fit; they are listed",
+    "session_mismatch": "what was named beside a session is not that session's",
+    "session_not_active": "the session is over; its successor is named, if it has one",
     "snapshot_invalid": "the snapshot of an agent cannot be used",
+    "source_busy": "another process is changing the same work file",
+    "source_change_invalid": "a change of a work file is none that can be made",
+    "source_conflict": "a work file changed since it was read or indexed, and was left so",
+    "source_edit_refused": "a work file is written in a way that has to be changed by hand",
+    "source_invalid": "a work file has faults; each is listed with its place",
+    "source_missing": "there is no such work file",
+    "source_unsafe": "a work file is no regular file, or is reached through a link",
+    "source_unwritable": "a work file cannot be written; it was left as it is",
     "staging_closed": "a run or an agent is over, and nothing more can be staged for it",
     "staging_failed": "a message could not be staged",
     "staging_invalid": "the staging folder is not what the host made",
     "staging_limit": "a run stages more than it may",
     "storage_failed": "the disk refused a read or write",
+    "successor_exists": "another session follows this one already",
     "summary_subject_unknown": "a summary is asked of what is no request, dispatch or bound run",
     "summary_unwritable": "the file for a summary cannot be written",
     "system_refused": "the machine refused a read or write that nothing expected to fail",
     "target_invalid": "an output's target is malformed, or on another host than the board's",
     "terms_invalid": "the host's terms for a run are malformed",
+    "text_invalid": "a text is empty, too long, or has control characters",
     "tool_unknown": "there is no such tool for this role",
     "truncated_line": "a ledger's last line has no newline",
     "trust_domain_mismatch": "a node names another trust domain than its profile",
+    "ttl_invalid": "a time to live is no whole number of milliseconds from 1 on, or ends too late",
     "unsupported_protocol": "a record has another version than 3",
+    "value_invalid": "a value is not of the form that its field has; the field is named",
     "work_closed": "the Work has ended or is held",
     "work_conflict": "the node already stands with another definition",
     "work_invalid": "a Work contradicts itself",
+    "work_not_ready": "work waits for something, or is closed; each reason is named",
     "work_unknown": "there is no such node",
     "verifier_invalid": "a remediation verifier's file is wrong",
     "verifier_unknown": "no verifier of that id is installed here to judge an output",
@@ -372,7 +418,8 @@ next. With `--json` it is the one document on standard output:
 ```
 
 Decide on the code, never on the words. A refused write has changed nothing. The exit status is 1,
-or 4 for `contention` and `registry_busy`, after which the same command may simply be run again.
+or 4 for `contention`, `busy`, `source_busy` and `registry_busy`, after which the same command may
+simply be run again.
 Three more codes come from the command line alone: `usage` (exit 2), `internal_fault` (exit 70), a
 defect of Callboard's own, and `interrupted` (exit 130) after Ctrl-C, where what was asked for may
 stand or not.
@@ -401,7 +448,7 @@ goes to standard error.
 | 0 | done; `run` ends so also where nodes are stuck |
 | 1 | refused; the code is in the [table of codes](errors.md) |
 | 2 | the command was misused |
-| 3 | nothing was granted, not drained, or a cutover not complete; the answer says why |
+| 3 | a normal answer that is no: nothing granted, ready or drained, faults found; it says why |
 | 4 | other writers were faster until the deadline; nothing was written, try again |
 | 70 | a defect of Callboard's own |
 | 130, 143 | ended by Ctrl-C or SIGTERM |
@@ -518,7 +565,16 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; fail on a difference")
     check = parser.parse_args(arguments).check
     stale = False
-    pages = {"cli.md": cli_page, "errors.md": errors_page, "agent-tools.md": tools_page}
+    # Run as a file, it finds what lies beside it, and not the folder it is in.
+    sys.path.append(str(ROOT))
+    from scripts.project_reference import project_page
+
+    pages: dict[str, Callable[[], str]] = {
+        "cli.md": cli_page,
+        "errors.md": errors_page,
+        "agent-tools.md": tools_page,
+        "project.md": partial(project_page, MADE),
+    }
     for name, made in pages.items():
         text = made()
         page = PAGES / name

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -141,6 +142,17 @@ def shell(person: Person, *words: str) -> Answer:
         check=False,
     )
     return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def supervisors(person: Person) -> list[psutil.Process]:
+    """The supervisors of that person's runs; a process that one of them has just forked looks like
+    it for a moment, and is none."""
+    found = {}
+    for process in psutil.process_iter(["cmdline", "status", "ppid"]):
+        words = process.info["cmdline"] or []
+        if str(person.state) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found[process.pid] = process
+    return [one for one in found.values() if one.info["ppid"] not in found]
 
 
 @pytest.fixture

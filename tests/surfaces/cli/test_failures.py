@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.board.execution.waiting import until
-from tests.surfaces.cli.conftest import PROGRAM, Person, environment, shell
+from tests.surfaces.cli.conftest import PROGRAM, Person, environment, shell, supervisors
 
 EXEC = '["callboard", "worker", "exec", "--"'
 RECIPES = {
@@ -160,7 +160,7 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
     person.configure("")
     person.submit('{"graph":"g","nodes":[{"key":"a","payload":{}},{"key":"b","payload":{}}]}')
     assert shell(person, "dispatch", "--max-claims", "2", "--max-dispatches", "2").status == 0
-    supervisors = until(lambda: running(person, 2))
+    launched = until(lambda: running(person, 2))
     try:
         assert "supervisor" not in person.ask("explain", "a")
         said = person.done("cancel", "b", "--reason", "late").stdout
@@ -175,7 +175,7 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
         assert "a place is kept by the run of b, which was cancelled; since " in said
         assert f"  next: {kept['next']}\n" in said
         assert "places taken: 2 of 16 for runs, 1 of 16 for Claims" in person.done("status").stdout
-        for one in supervisors:
+        for one in launched:
             one.send_signal(signal.SIGKILL)
         until(lambda: person.ask("explain", "a").get("supervisor") == "gone")
         for words in (["explain", "a"], ["show", "a"], ["status"]):
@@ -183,7 +183,7 @@ def test_a_run_without_its_supervisor_is_told_and_a_cancelled_one_keeps_its_plac
             assert "its supervisor is gone; the next reconciliation ends it" in said, words
             assert "next: callboard reconcile" in said
     finally:
-        for one in supervisors:
+        for one in launched:
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.kill()
         process = subprocess.Popen(
@@ -203,9 +203,5 @@ def running(person: Person, count: int) -> list[psutil.Process]:
     """The supervisors of that person's runs, once so many hold a running node."""
     if person.ask("status")["pools"][0]["unreleased_dispatches"] < count:
         return []
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if str(person.state) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
+    found = supervisors(person)
     return found if len(found) >= count else []

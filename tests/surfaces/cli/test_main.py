@@ -56,13 +56,19 @@ def test_the_version_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines() == [f"callboard {__version__}", "[]"]
 
 
+def leaves(command: click.Command) -> list[click.Command]:
+    """All commands at or below one."""
+    if not isinstance(command, click.Group):
+        return [command]
+    return [leaf for one in command.commands.values() for leaf in leaves(one)]
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_help_and_takes_json(name: str) -> None:
     command = root.get_command(click.Context(root), name)
     assert command is not None
     assert command.help
-    commands = list(command.commands.values()) if isinstance(command, click.Group) else [command]
-    for one in commands:
+    for one in leaves(command):
         assert one.help, one.name
         assert "--json" in {option for parameter in one.params for option in parameter.opts}
 

@@ -17,7 +17,7 @@ from callboard.surfaces.cli.stage_words import STAGES
 from callboard.surfaces.cli.verbs import VERBS
 from tests.board.execution.waiting import until
 from tests.board.reading.staged_board import START_MS, StagedBoard, node
-from tests.surfaces.cli.conftest import Person, shell
+from tests.surfaces.cli.conftest import Person, shell, supervisors
 
 # Verbs that hints name before they are there.
 AWAITED = {"reconcile", "replace"} - set(VERBS)
@@ -176,8 +176,7 @@ def test_a_run_that_has_ended_here_is_terminal_by_this_machines_word_alone(
     person.configure("")
     person.submit('{"graph":"g","nodes":[{"key":"a","payload":{}}]}')
     assert shell(person, "dispatch").status == 0
-    # A process that it has just forked looks like it for a moment.
-    supervisor = min(until(lambda: supervisors(person)), key=lambda one: one.pid)
+    (supervisor,) = until(lambda: supervisors(person))
     until(lambda: person.ask("explain", "a")["stage"] == "bound")
     found = person.ask("show", "a")
     assert "host" not in found
@@ -209,12 +208,3 @@ def test_a_run_that_has_ended_here_is_terminal_by_this_machines_word_alone(
     assert STAGES["terminal"] in person.done("explain", "a").stdout
     person_elsewhere = Person(person.folder, person.config, person.state / "another")
     assert person_elsewhere.ask("explain", "a")["stage"] == "bound"
-
-
-def supervisors(person: Person) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if str(person.state) in words and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 
 from callboard.errors import CallboardError
@@ -27,11 +27,12 @@ def run_command(
     *,
     stdout: int | None = None,
     keep: Sequence[int] = (),
+    begun: Callable[[int], None] | None = None,
 ) -> int:
     """Run `argv` to its end; its exit status, or minus the number of the signal that ended it.
 
     `stdout` is a descriptor that stands in for this process's own; those in `keep` stay open in the
-    command and in all that it starts. Raises `command_not_found` or
+    command and in all that it starts. `begun` is told its process id. Raises `command_not_found` or
     `command_not_executable` where it could not be started.
     """
     relay = _Relay()
@@ -44,6 +45,8 @@ def run_command(
             raise _not_started(argv[0], error) from error
         with process:
             relay.serve(process)
+            if begun is not None:
+                begun(process.pid)
             return process.wait()
 
 

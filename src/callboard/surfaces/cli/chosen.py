@@ -125,6 +125,13 @@ def _with_options(command: Command, *, hidden: bool) -> Command:
     return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
 
 
+def project_options(command: Command) -> Command:
+    """`--json` and `--repo`: a project needs no board, and has branches of its own."""
+    folder = "The project's folder (default: here, or the next one above that has a project)."
+    command = _option("--repo", metavar="PATH", help=folder)(command)
+    return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
+
+
 def _fresh_request_id() -> str:
     from callboard.board.board import new_request_id
 

@@ -27,14 +27,14 @@ from callboard.surfaces.cli.render import (
 REFUSED = 1
 USAGE = 2
 NOTHING = 3
-"""A normal answer that granted nothing."""
+"""A normal answer that granted nothing, or found nothing ready."""
 CONTENTION = 4
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 TERMINATED = 143
 
-_TRY_AGAIN = frozenset({"contention", "registry_busy"})
+_TRY_AGAIN = frozenset({"busy", "contention", "registry_busy", "source_busy"})
 _MAX_FAULTS = 20
 _PACKAGE = f"{os.sep}callboard{os.sep}"
 

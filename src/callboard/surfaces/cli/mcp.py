@@ -1,7 +1,7 @@
-"""`callboard mcp board`: the board's tools for one agent, over standard input and output.
+"""`callboard mcp …`: tools for one agent, over standard input and output.
 
-What an agent may do is in the trusted context. Without any, it is an observer of the chosen
-repository, which is looked at once and then closed.
+On the board, what an agent may do is in the trusted context. Without any, it is an observer of the
+chosen repository, which is looked at once and then closed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from callboard.board.outputs.worktree import lies_in_a_run
 from callboard.board.protocol.agent_roles import AGENT_ROLES
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options
+from callboard.surfaces.cli.project_mcp import project
 
 if TYPE_CHECKING:
     from callboard.surfaces.mcp.session import Session
@@ -58,8 +59,12 @@ def board(ctx: click.Context, context: str | None, role: str | None) -> None:
     # Whoever closes the pipe at once does not wait for the engine to be loaded.
     if first is not None:
         from callboard.surfaces.mcp.server import run
+        from callboard.surfaces.mcp.tools import BoardTools
 
-        run(session, requests, first, writing)
+        run(BoardTools(session), requests, first, writing)
+
+
+mcp.add_command(project)
 
 
 def _session(ctx: click.Context, file: str | None, role: str | None) -> Session:

@@ -40,7 +40,12 @@ VERBS = {
     "worker": ("worker", "worker", "Inside a run: assignment, finish, outputs."),
     "agent": ("agent", "agent", "Start agents that post work or ask for batches."),
     "outputs": ("outputs", "outputs", "Ask the gate of the outputs: scopes and contracts."),
-    "mcp": ("mcp", "mcp", "Serve the board's tools to an agent, over stdio."),
+    "project": (
+        "project",
+        "project",
+        "Who holds what: work, sessions, claims, branches, history.",
+    ),
+    "mcp": ("mcp", "mcp", "Serve tools to an agent, over stdio."),
     "whoami": ("whoami", "whoami", "Say who you are on the board, and where it is."),
 }
 """Verb: module, the command in it, and its help."""

@@ -1,7 +1,7 @@
 """The server itself: the SDK's protocol engine between the client's pipes and the tools.
 
 It ends with its client. Calls are answered one after the other, in threads that nobody waits for
-once the client is gone; what a call had staged by then is staged.
+once the client is gone; what a call had done by then is done.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from mcp.shared.message import SessionMessage
 from callboard import __version__
 from callboard.errors import CallboardError
 from callboard.surfaces.mcp.answers import Document, refusal, text_of
-from callboard.surfaces.mcp.arguments import schema_of
-from callboard.surfaces.mcp.session import Session
-from callboard.surfaces.mcp.tools import INSTRUCTIONS, call, tools_of
+from callboard.surfaces.mcp.toolbox import Toolbox
 from callboard.surfaces.mcp.wire import (
     MAX_REQUEST_BYTES,
     Requests,
@@ -43,9 +41,9 @@ Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
 
 
-def run(session: Session, requests: Requests, first: bytes | TooLong, writing: int) -> None:
+def run(toolbox: Toolbox, requests: Requests, first: bytes | TooLong, writing: int) -> None:
     """Serve the client until it is gone; `first` is its first line, already read."""
-    anyio.run(_serve, session, requests, first, writing)
+    anyio.run(_serve, toolbox, requests, first, writing)
 
 
 class _Owed:
@@ -74,13 +72,13 @@ class _Owed:
 
 
 async def _serve(
-    session: Session, requests: Requests, first: bytes | TooLong, writing: int
+    toolbox: Toolbox, requests: Requests, first: bytes | TooLong, writing: int
 ) -> None:
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     written = anyio.Event()
     owed = _Owed()
-    server = _server(session)
+    server = _server(toolbox)
     async with anyio.create_task_group() as tasks:
 
         async def read() -> None:
@@ -154,18 +152,18 @@ async def _send(
                 owed.answer()
 
 
-def _server(session: Session) -> Server[Any]:
+def _server(toolbox: Toolbox) -> Server[Any]:
     turn = anyio.Lock()
 
     async def list_tools(
         _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=_listed(session))
+        return types.ListToolsResult(tools=_listed(toolbox))
 
     async def call_tool(
         _context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        answering = partial(_answer, session, params.name, dict(params.arguments or {}))
+        answering = partial(_answer, toolbox, params.name, dict(params.arguments or {}))
         async with turn:
             return await anyio.to_thread.run_sync(answering, abandon_on_cancel=True)
 
@@ -173,7 +171,7 @@ def _server(session: Session) -> Server[Any]:
         "callboard",
         version=__version__,
         title="Callboard",
-        instructions=INSTRUCTIONS,
+        instructions=toolbox.instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -182,24 +180,24 @@ def _server(session: Session) -> Server[Any]:
     return server
 
 
-def _listed(session: Session) -> list[types.Tool]:
+def _listed(toolbox: Toolbox) -> list[types.Tool]:
     return [
         types.Tool(
             name=tool.name,
             title=tool.title,
             description=tool.description,
-            input_schema=schema_of(tool.arguments, has_claims=session.role == "worker"),
+            input_schema=tool.schema,
             annotations=types.ToolAnnotations(
-                read_only_hint=not tool.stages, destructive_hint=False, open_world_hint=False
+                read_only_hint=not tool.changes, destructive_hint=False, open_world_hint=False
             ),
         )
-        for tool in tools_of(session.role)
+        for tool in toolbox.listed()
     ]
 
 
-def _answer(session: Session, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+def _answer(toolbox: Toolbox, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
     try:
-        return _result(call(session, name, arguments), is_error=False)
+        return _result(toolbox.call(name, arguments), is_error=False)
     except CallboardError as error:
         return _result(refusal(error), is_error=True)
     # The outermost frame of a call: the client gets an answer, and never what was submitted.

@@ -21,8 +21,10 @@ from callboard.surfaces.mcp.arguments import (
     FinishArguments,
     ReadArguments,
     read_arguments,
+    schema_of,
 )
 from callboard.surfaces.mcp.session import Session
+from callboard.surfaces.mcp.toolbox import Listing
 
 EVERYBODY: tuple[Role, ...] = get_args(Role)
 WORKER: tuple[Role, ...] = ("worker",)
@@ -143,3 +145,32 @@ def _no_tool(role: Role, name: str, own: list[str]) -> CallboardError:
     if any(one.name == name for one in TOOLS):
         return CallboardError("role_forbidden", f"{name} is no tool of the role {role}", hint)
     return CallboardError("tool_unknown", f"there is no tool {show(name)}{near(name, own)}", hint)
+
+
+class BoardTools(NamedTuple):
+    """The tools of one agent of the board, as a server serves them."""
+
+    session: Session
+
+    @property
+    def instructions(self) -> str:
+        """What an agent is told about all of them."""
+        return INSTRUCTIONS
+
+    def listed(self) -> list[Listing]:
+        """Those that the agent's role has."""
+        role = self.session.role
+        return [
+            Listing(
+                tool.name,
+                tool.title,
+                tool.description,
+                schema_of(tool.arguments, has_claims=role == "worker"),
+                tool.stages,
+            )
+            for tool in tools_of(role)
+        ]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Document:
+        """The answer of a tool. Raises what the tool refuses, `tool_unknown`, `role_forbidden`."""
+        return call(self.session, name, arguments)

@@ -1,0 +1,278 @@
+"""`callboard project …`: how it is asked, for which project, in whose name, and how it ends."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from callboard.project.operations_table import OPERATIONS
+from callboard.surfaces.cli.project import project as group
+from scripts.project_reference import method_of
+from tests.surfaces.project.shared import Shared
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Shared:
+    return Shared(tmp_path / "demo").begin()
+
+
+# --- ends ------------------------------------------------------------------------------------
+
+
+def test_a_refusal_is_one_document_and_status_1(shared: Shared) -> None:
+    answer = shared.call("work", "show", "Z", "--json")
+    assert answer.error["code"] == "not_found"
+    words = shared.call("work", "show", "Z")
+    assert (words.status, words.stdout) == (1, "")
+    assert "code: not_found" in words.stderr
+
+
+def test_misuse_is_status_2(shared: Shared) -> None:
+    for words in (
+        ("work", "show"),
+        ("session", "start", "--nonsense", "x"),
+        ("claim", "renew", "--session", "s", "--ttl-ms", "soon"),
+        ("doctor", "repair", "expire-claim", "c", "--reason", "r"),
+        ("source", "patch"),
+        ("event", "list", "--limit", "ten"),
+    ):
+        answer = shared.call(*words, "--json")
+        assert answer.status == 2, answer
+        assert answer.json["error"]["code"] == "usage"
+
+
+def test_nothing_ready_is_status_3(shared: Shared) -> None:
+    shared.session("A")
+    shared.session("B")
+    answer = shared.call("ready", "--json")
+    assert (answer.status, answer.json["ready"]) == (3, [])
+    answer = shared.call("session", "next", "--agent", "a", "--json")
+    assert (answer.status, answer.json["session"], answer.json["claim"]) == (3, None, None)
+    answer = shared.call("session", "next", "--agent", "a")
+    assert (answer.status, answer.stdout) == (3, "nothing is ready on branch main\n")
+
+
+def test_faults_of_a_work_file_are_status_3_and_have_their_places(shared: Shared) -> None:
+    (shared.folder / "work.yaml").write_text("work_items:\n  - id: A\n    titel: x\n")
+    answer = shared.call("source", "scan", "--json")
+    assert (answer.status, answer.json["fault_count"]) == (3, 2)
+    assert "work.yaml:3:5 /work_items/0/titel" in shared.call("source", "scan").stdout
+    assert shared.refused("source", "index") == "source_invalid"
+
+
+def test_a_damaged_project_is_status_3_of_the_doctor(shared: Shared) -> None:
+    (shared.folder / ".callboard" / "project.db").write_bytes(b"no database" * 1000)
+    answer = shared.call("doctor", "--json")
+    assert (answer.status, answer.json["healthy"]) == (3, False)
+    assert shared.refused("status") == "project_corrupt"
+
+
+def test_a_busy_database_is_status_4(shared: Shared) -> None:
+    session = shared.session("A")
+    holder = sqlite3.connect(shared.folder / ".callboard" / "project.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    # What keeps a claim waits a sixth of its time only.
+    keep = ("claim", "keep", "--session", session, "--json", "--ttl-ms", "600")
+    answer = shared.call(*keep, "--", "true")
+    holder.close()
+    assert (answer.status, answer.json["error"]["code"]) == (4, "busy")
+
+
+def test_repeating_a_request_gives_the_first_answer(shared: Shared) -> None:
+    words = ("session", "next", "--agent", "a", "--request-id", "r-1")
+    first = shared.ask(*words)
+    assert shared.ask(*words) == first
+    assert shared.ask("status")["project_revision"] == first["project_revision"]
+
+
+# --- in whose name ---------------------------------------------------------------------------
+
+
+def test_a_flag_goes_before_the_environment(shared: Shared) -> None:
+    words = ("session", "start", "--work", "A")
+    assert shared.refused(*words) == "agent_undeclared"
+    by_environment = shared.ask(*words, CALLBOARD_AGENT="env")
+    assert by_environment["session"]["agent"] == "env"
+    by_flag = shared.ask(*words, "--agent", "flag", CALLBOARD_AGENT="env")
+    assert by_flag["session"]["agent"] == "flag"
+    # Who goes on after a handoff is never meant by who asks.
+    session = by_flag["session"]["id"]
+    assert shared.call("session", "handoff", "--session", session).status == 2
+
+
+def test_a_checkpoint_says_who_declared_it(shared: Shared) -> None:
+    session = shared.session("A", "codex")
+    words = ("session", "checkpoint", "--session", session, "--digest", "d", "--next-action", "n")
+    assert shared.ask(*words)["checkpoint"]["agent"] == "undeclared"
+    assert shared.ask(*words, CALLBOARD_AGENT="codex")["checkpoint"]["agent"] == "codex"
+    assert shared.refused(*words, "--agent", "claude") == "session_mismatch"
+
+
+def test_help_says_that_nobody_is_authenticated(shared: Shared) -> None:
+    assert "nobody is authenticated" in " ".join(shared.call("--help").stdout.split())
+
+
+# --- for which project -----------------------------------------------------------------------
+
+
+def test_a_folder_below_finds_the_project(shared: Shared) -> None:
+    below = shared.folder / "src" / "deep"
+    below.mkdir(parents=True)
+    process = shared.start("status", "--json", cwd=below)
+    out, _err = process.communicate(timeout=60)
+    assert json.loads(out)["project"]["key"] == "demo"
+    # Another repository has its own.
+    (below / ".git").mkdir()
+    process = shared.start("status", "--json", cwd=below)
+    out, _err = process.communicate(timeout=60)
+    assert json.loads(out)["error"]["code"] == "project_missing"
+
+
+def test_the_options_of_a_board_are_refused_and_not_ignored(shared: Shared) -> None:
+    for words in (("--branch", "side"), ("--remote", "origin"), ("--offline",)):
+        done = subprocess.run(
+            [sys.executable, "-m", "callboard", *words, "project", "status"],
+            cwd=shared.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert "chooses a board" in done.stderr
+
+
+def test_no_repository_and_no_identity_is_needed(tmp_path: Path) -> None:
+    alone = Shared(tmp_path / "plain")
+    assert alone.refused("status") == "project_missing"
+    proposal = alone.ask("init")
+    assert [one["action"] for one in proposal["files"]] == ["create", "create"]
+    assert list(alone.folder.iterdir()) == []
+    alone.ask("init", "--accept")
+    assert alone.ask("status")["counts"]["work"] == {"open": 1}
+
+
+# --- what is typed ---------------------------------------------------------------------------
+
+
+def test_single_fields_are_set_without_json(shared: Shared) -> None:
+    patch = ("source", "patch", "--set", "A", "title", "Do A: well", "--set", "A", "priority", "2")
+    shown = shared.call(*patch)
+    assert shown.status == 0
+    assert '+    title: "Do A: well"' in shown.stdout
+    assert "to write it:" in shown.stdout
+    assert shared.refused(*patch, "--set", "B", "title", "null", "--accept") == "value_invalid"
+    shared.ask(*patch, "--accept")
+    found = shared.ask("work", "show", "A")["work"]
+    assert (found["title"], found["priority"]) == ("Do A: well", 2)
+
+
+def test_a_body_may_be_piped_in(shared: Shared) -> None:
+    words = ("event", "append", "--type", "note.taken", "--body")
+    assert shared.ask(*words, "-", stdin='{"a": 1}')["event"]["body"] == {"a": 1}
+    assert shared.refused(*words, "{") == "invalid_json"
+    assert shared.refused(*words, '{"a":1,"a":2}') == "duplicate_key"
+
+
+def test_json_has_foreign_text_as_it_is(shared: Shared) -> None:
+    body = {"hint": "callboard status", "next": "callboard run", "e": "\x1b[31m"}
+    shared.ask("event", "append", "--type", "note.taken", "--body", json.dumps(body))
+    assert shared.events("--type", "note.taken")[0]["body"] == body
+
+
+def test_words_show_nothing_that_acts_on_a_terminal(shared: Shared) -> None:
+    session = shared.session("A")
+    shared.ask(
+        "session", "checkpoint", "--session", session, "--digest", "a\nb", "--next-action", "x\ty"
+    )
+    shared.ask("event", "append", "--type", "note.taken", "--body", '{"a":"\\u001b[2J\\u202e"}')
+    for words in (("session", "show"), ("event", "list")):
+        shown = shared.call(*words).stdout
+        assert not {char for char in shown if ord(char) < 32 and char != "\n"}
+        assert "\u202e" not in shown
+
+
+def test_a_lapsed_claim_is_called_so(shared: Shared) -> None:
+    shared.session("A", ttl_ms=1)
+    assert "lapsed at" in shared.call("claim", "show", "--work", "A").stdout
+    assert shared.ask("claim", "show", "--work", "A")["claim"]["state"] == "expired"
+
+
+# --- the table -------------------------------------------------------------------------------
+
+
+def test_every_operation_has_its_command_and_nothing_else_has_one() -> None:
+    found = set()
+
+    def walk(command: click.Command, words: tuple[str, ...]) -> None:
+        if isinstance(command, click.Group):
+            if command.invoke_without_command:
+                found.add(words)
+            for name, one in command.commands.items():
+                walk(one, (*words, name))
+        else:
+            found.add(words)
+
+    walk(group, ())
+    assert found == {one.words for one in OPERATIONS} | {("claim", "keep"), ("guide",)}
+
+
+def test_every_operation_offers_all_that_the_facade_takes() -> None:
+    for one in OPERATIONS:
+        with_own_words = {"path", "actor", "clock", "ids", "mounts", "busy_ms", "self", "cls"}
+        takes = set(inspect.signature(method_of(one)).parameters) - with_own_words
+        assert {name.keyword or name.name for name in one.parameters} == takes, one
+
+
+def test_every_change_takes_a_revision_and_a_request() -> None:
+    for one in OPERATIONS:
+        names = {parameter.name for parameter in one.parameters}
+        is_change = one.changes and one.call != "init"
+        assert ({"expected_revision", "request_id"} <= names) == is_change, one
+
+
+def test_the_database_library_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:
+    for words in (["project", "--help"], ["project", "guide"], ["--version"]):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "callboard", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "sqlalchemy" not in done.stderr
+        assert "alembic" not in done.stderr
+
+
+def test_the_guide_writes_nothing(tmp_path: Path) -> None:
+    alone = Shared(tmp_path / "plain")
+    shown = alone.call("guide")
+    assert (shown.status, os.listdir(alone.folder)) == (0, [])
+    assert alone.ask("guide")["guide"] == shown.stdout
+    for word in ("session next", "claim keep", "checkpoint", "handoff", "session end"):
+        assert word in shown.stdout
+
+
+def test_each_command_of_the_guide_can_be_typed(tmp_path: Path) -> None:
+    text = Shared(tmp_path / "plain").ask("guide")["guide"].replace("\\\n", " ")
+    lines = re.findall(r"callboard project [a-z][^`\n]*", text)
+    seen = 0
+    for line in lines:
+        words = shlex.split(line.split(", then")[0].rstrip("."))[2:]
+        command: click.Command = group
+        while isinstance(command, click.Group):
+            command = command.commands[words.pop(0)]
+        options = {name for one in command.params for name in one.opts}
+        typed = {word for word in words if word.startswith("--") and word != "--"}
+        assert typed <= options, line
+        seen += 1
+    assert seen >= 10
