@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from callboard.project import access, indexing
+from callboard.project import access
+from callboard.project.operations import work
 from callboard.project.project import Project
-from callboard.project.records import EventAppended, WorkItem
+from callboard.project.records import EventAppended, SourceIndexed, WorkItem
 from callboard.project.store import Order
 from callboard.project.unit import Unit
 
@@ -20,20 +21,23 @@ def make_project(root: Path, *, scale: float = 1.0) -> Project:
     """10,000 pieces of work in chains of ten, 1,000 ended sessions, 100,000 events."""
     project = Project.create(root, key="bench")
     count = int(WORK * scale)
-    indexing.replace(
-        project,
-        [
-            WorkItem(
-                key=f"W{number}",
-                title=f"The work with the number {number}",
-                status="done" if number % 10 < 3 else "open",
-                acceptance=("it runs", "it is told of"),
-                depends_on=(f"W{number - 1}",) if number % 10 else (),
-                source_file="work.yaml",
-                source_sha256="0" * 64,
-            )
-            for number in range(count)
-        ],
+    items = [
+        WorkItem(
+            key=f"W{number}",
+            title=f"The work with the number {number}",
+            status="done" if number % 10 < 3 else "open",
+            acceptance=("it runs", "it is told of"),
+            depends_on=(f"W{number - 1}",) if number % 10 else (),
+            source_file="work.yaml",
+            source_sha256="0" * 64,
+        )
+        for number in range(count)
+    ]
+    access.write(
+        project._key,
+        Order("benchmark setup"),
+        SourceIndexed,
+        lambda unit: work.replace(unit, items, (), ()),
     )
     for number in range(int(SESSIONS * scale)):
         session = project.sessions.start(f"W{number % count}", f"agent-{number % 20}").session.id

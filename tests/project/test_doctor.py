@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from callboard.project import indexing
 from callboard.project.project import Project
+from tests.project import indexing
 from tests.project.world import ITEMS, SHA, World, item
 
 

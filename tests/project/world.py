@@ -17,9 +17,9 @@ import pytest
 from callboard.canonical import sha256_hex
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
-from callboard.project import indexing
 from callboard.project.project import Project
 from callboard.project.records import SourceFile, WorkItem
+from tests.project import indexing
 from tests.project.peers import Peer
 
 NOW_MS = 1_700_000_000_000

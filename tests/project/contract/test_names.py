@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from callboard.errors import CallboardError
-from callboard.project import indexing
 from callboard.project.project import Project
+from tests.project import indexing
 from tests.project.contract.stores import Opened
 from tests.project.world import ITEMS, item, refused
 

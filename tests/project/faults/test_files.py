@@ -194,7 +194,7 @@ def test_a_network_is_refused_with_advice(world: World, tmp_path: Path, kind: st
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     if not own_mounts():
-        pytest.skip("this process may not mount")
+        pytest.skip("needs a user namespace of its own, which this system does not give")
     disk = tmp_path / "disk"
     disk.mkdir()
     assert mount("-t", "tmpfs", "-o", "size=3M", "project", str(disk))
@@ -221,7 +221,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_read_only_disk_is_refused(tmp_path: Path) -> None:
     if not own_mounts():
-        pytest.skip("this process may not mount")
+        pytest.skip("needs a user namespace of its own, which this system does not give")
     world = make_world(tmp_path / "demo")
     world.project.close()
     assert mount("--bind", str(world.root), str(world.root))

@@ -72,6 +72,7 @@ def parts_of(at: object) -> Iterator[tuple[str, object]]:
         for name in dir(at):
             try:
                 yield name, getattr(at, name)
+            # A name without a value: a slot that is empty, or a property that has nothing to say.
             except (AttributeError, ValueError, TypeError, NotImplementedError):
                 continue
 
@@ -154,9 +155,10 @@ def test_the_walk_finds_what_is_there_to_be_found(world: World) -> None:
 
     class Slotted:
         __slots__ = ("held",)
+        held: object
 
     slotted = Slotted()
-    slotted.held = store  # type: ignore[attr-defined]
+    slotted.held = store
     for hiding in (
         store.read,
         lambda: store,

@@ -1,4 +1,4 @@
-"""Condition 2: a reserved event type cannot be appended; the refusal names what to use."""
+"""Condition 2: nobody tells by hand what an operation tells; they are shown that operation."""
 
 from __future__ import annotations
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.project.world import World
 
 
 def test_a_body_is_the_callers_own(world: World) -> None:
-    given = {"list": [1], "inner": {"a": 1}}
+    given: dict[str, Any] = {"list": [1], "inner": {"a": 1}}
     answer = world.project.events.append("note.taken", given, request_id="r1")
-    given["list"].append(2)  # type: ignore[attr-defined]
+    given["list"].append(2)
     answer.event.body["inner"]["a"] = 99
     stored = world.project.events.list(type="note.taken").events[0]
     assert stored.body == {"list": [1], "inner": {"a": 1}}

@@ -1,4 +1,4 @@
-"""Condition 6: stored events refuse UPDATE, DELETE, UPSERT and REPLACE, on every connection.
+"""Condition 6: history that is written stays so, whichever statement or connection tries.
 
 Receipts too. `new` is the connection that made the file, `reopened` a later one; `plain` is one of
 another program, without any setting of ours.

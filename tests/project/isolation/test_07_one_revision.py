@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callboard.project import indexing
+from tests.project import indexing
 from tests.project.world import ITEMS, World
 
 

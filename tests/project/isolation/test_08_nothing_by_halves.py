@@ -1,4 +1,4 @@
-"""Condition 8: what fails leaves rows and revision as they were, also when the receipt fails.
+"""Condition 8: a change that fails anywhere, at its receipt too, is not there at all.
 
 The failures are the database's own: a trigger of the test refuses a row, as a full disk would.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from callboard.project import indexing
 from callboard.project.project import Project
+from tests.project import indexing
 from tests.project.world import ITEMS, World, refused
 
 

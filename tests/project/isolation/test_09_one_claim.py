@@ -1,4 +1,4 @@
-"""Condition 9: one effective claim a work item, across all branches and processes."""
+"""Condition 9: nobody gets what another holds, on whatever branch or from whatever process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Condition 12: taking over a lapsed claim tells the old and the new owner in one transaction."""
+"""Condition 12: who takes a lapsed claim over ends it for its old holder in the same change."""
 
 from __future__ import annotations
 

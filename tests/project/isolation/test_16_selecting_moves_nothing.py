@@ -1,4 +1,4 @@
-"""Condition 16: selecting another branch moves no session, claim, checkpoint, evidence, history."""
+"""Condition 16: a selected branch is a person's view, and nothing of the project goes along."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Condition 17: branches keep separate histories; the same work cannot be claimed on two of them,
-different work can."""
+"""Condition 17: each branch has a history of its own, while work is shared: what is held on one
+cannot be had on another."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,8 @@ work_items:
 CRITERIA = ["it reads", "it writes", "it says: where"]
 
 
-def hold(made: Project, work: str = "A", **named: str | int) -> str:
-    return made.sessions.start(work, agent="ann", claim=True, **named).session.id  # type: ignore[arg-type]
+def hold(made: Project, work: str = "A", **named: Any) -> str:
+    return made.sessions.start(work, agent="ann", claim=True, **named).session.id
 
 
 def cover(made: Project, session: str, *criteria: str) -> str:

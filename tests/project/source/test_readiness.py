@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,19 +13,19 @@ from hypothesis import strategies as st
 
 from callboard.canonical import sha256_hex
 from callboard.clock import FixedClock
-from callboard.project import indexing
 from callboard.project.project import Project
 from callboard.project.records import Claim, WorkItem
 from callboard.project.source.fields import STATUSES
 from callboard.project.source.readiness import MAX_DEPTH, MAX_REASONS, is_ready, readiness
 from tests.ambient import DEEP
+from tests.project import indexing
 from tests.project.source.scene import NOW, project, put, refused
 
 EMPTY = "goals: []\n"
 
 
 def item(key: str, *depends_on: str, status: str = "open", **more: object) -> WorkItem:
-    values = {"acceptance": (), "priority": None} | more
+    values: dict[str, Any] = {"acceptance": (), "priority": None} | more
     return WorkItem(
         key=key,
         title=key,
@@ -32,7 +33,7 @@ def item(key: str, *depends_on: str, status: str = "open", **more: object) -> Wo
         depends_on=depends_on,
         source_file="work.yaml",
         source_sha256=sha256_hex(EMPTY.encode()),
-        **values,  # type: ignore[arg-type]
+        **values,
     )
 
 
@@ -186,8 +187,8 @@ work_items:
 """
 
 
-def keys(made: Project, **named: str) -> list[str]:
-    return [one.key for one in made.work.ready(**named).ready]  # type: ignore[arg-type]
+def keys(made: Project, **named: Any) -> list[str]:
+    return [one.key for one in made.work.ready(**named).ready]
 
 
 def test_what_is_ready_comes_by_priority_then_as_in_the_file(tmp_path: Path) -> None:

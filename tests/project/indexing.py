@@ -1,24 +1,20 @@
 """Putting work that was read from files in the place of what was indexed before.
 
-For the reader of source files and for tests; no surface calls it. The files stay the authority.
+The reader of work files is left out, so that a test can index what no file could say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from callboard.canonical import digest
-from callboard.project.access import Key, write
+from callboard.project.access import write
 from callboard.project.groups.group import order
 from callboard.project.operations import work
+from callboard.project.project import Project
 from callboard.project.records import Goal, SourceFile, SourceIndexed, WorkItem
-
-if TYPE_CHECKING:
-    # The façade's own groups come here.
-    from callboard.project.project import Project
 
 
 def replace(
@@ -31,31 +27,11 @@ def replace(
     request_id: str | None = None,
 ) -> SourceIndexed:
     """Replace the projection of `project` under one revision. Raises `name_taken`."""
-    return replace_at(
-        project._key,
-        items,
-        goals,
-        files,
-        expected_revision=expected_revision,
-        request_id=request_id,
-    )
-
-
-def replace_at(
-    key: Key,
-    items: Sequence[WorkItem],
-    goals: Sequence[Goal] = (),
-    files: Sequence[SourceFile] = (),
-    *,
-    expected_revision: int | None = None,
-    request_id: str | None = None,
-) -> SourceIndexed:
-    """As `replace`, for a group, which has the key."""
     content = msgspec.to_builtins([list(items), list(goals), list(files)])
     # One digest: the lists may be longer than a document's may be.
     intent = {"content_sha256": [digest(part) for part in _pieces(content)]}
     return write(
-        key,
+        project._key,
         order("source index", intent, expected_revision, request_id),
         SourceIndexed,
         lambda unit: work.replace(unit, items, goals, files),
