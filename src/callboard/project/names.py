@@ -154,6 +154,18 @@ def ttl(value: object) -> int | None:
     return value
 
 
+def ttl_with(value: object, *, claim: bool) -> int | None:
+    """As `ttl`, where the claim that it is for is only made if `claim` says so."""
+    found = ttl(value)
+    if found is not None and not claim:
+        raise CallboardError(
+            "ttl_invalid",
+            f"a time to live of {found} ms is given for no claim",
+            "ask for a claim too, or leave it away",
+        )
+    return found
+
+
 def deadline(now_ms: int, ttl_ms: int | None) -> int | None:
     """When a claim of `ttl_ms` ends that is acquired now; None: never."""
     if ttl_ms is None:

@@ -21,11 +21,10 @@ from callboard.clock import Clock
 from callboard.errors import CallboardError
 from callboard.project import migrating, mounts, names, schema, sqlite_file
 from callboard.project.records import MAIN
-from callboard.project.store import Backing, Store
+from callboard.project.store import PERSON, Backing, Store
 from callboard.project.unit import Ids
 
 TENANT = "local"
-PERSON = "self"
 
 
 @dataclass(frozen=True, slots=True)

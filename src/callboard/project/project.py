@@ -30,9 +30,6 @@ from callboard.project.unit import Ids, RandomIds, Scope
 
 __all__ = ["Project"]
 
-READY_SHOWN = 20
-"""How much ready work `status` shows."""
-
 LOCAL = "local"
 """The actor where nobody says who asks. It is declared, not authenticated."""
 
@@ -136,7 +133,9 @@ class Project:
 
     def status(self) -> Status:
         """The project at a glance, with the first work that can be begun."""
-        return read(self._key, lambda scope: work.status(scope, branch=None, limit=READY_SHOWN))
+        return read(
+            self._key, lambda scope: work.status(scope, branch=None, limit=work.READY_SHOWN)
+        )
 
     @classmethod
     def init(

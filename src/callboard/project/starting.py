@@ -27,7 +27,6 @@ _IGNORED = b"""# The project's database belongs to one machine.
 /project.db
 /project.db-*
 """
-_READY_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def _present(root: Path, around: Surroundings) -> Status | None:
 
 
 def _status(store: Store) -> Status:
-    return store.read(lambda scope: work.status(scope, branch=None, limit=_READY_SHOWN))
+    return store.read(lambda scope: work.status(scope, branch=None, limit=work.READY_SHOWN))
 
 
 def _index(store: Store, place: Place, read: WorkRead) -> None:

@@ -26,6 +26,8 @@ from callboard.project.unit import Ids, Scope, Unit
 A = TypeVar("A", bound=Answer)
 R = TypeVar("R")
 
+PERSON = "self"
+"""Whose selection of a branch it is, where a store serves one person."""
 
 _PROJECT = select(schema.projects).where(
     schema.projects.c.tenant == bindparam("tenant"),
@@ -128,7 +130,7 @@ class Store:
     # --- parts of it ---------------------------------------------------------------------------
 
     def _names(self, row: Any) -> tuple[str, str, str, str]:
-        return self._tenant, self._project, row.key, "self"
+        return self._tenant, self._project, row.key, PERSON
 
     def _now(self, row: Any) -> int:
         """The clock's time, but never before the time of the last change."""

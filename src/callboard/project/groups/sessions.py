@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, write
 from callboard.project.groups.group import Group, order
@@ -48,13 +47,7 @@ class Sessions(Group):
         worker = _worker(agent, provider, model)
         found = names.name(work, "work")
         on = names.optional_name(branch, "branch")
-        ttl = names.ttl(ttl_ms)
-        if ttl is not None and not claim:
-            raise CallboardError(
-                "ttl_invalid",
-                f"a time to live of {ttl} ms is given for no claim",
-                "ask for a claim too, or leave it away",
-            )
+        ttl = names.ttl_with(ttl_ms, claim=claim)
         intent = {
             "work": found,
             "worker": _intent(worker),
@@ -264,13 +257,7 @@ class Sessions(Group):
         """
         wanted = names.name(session, "session")
         worker = _worker(agent, provider, model)
-        ttl = names.ttl(ttl_ms)
-        if ttl is not None and not claim:
-            raise CallboardError(
-                "ttl_invalid",
-                f"a time to live of {ttl} ms is given for no claim",
-                "ask for a claim too, or leave it away",
-            )
+        ttl = names.ttl_with(ttl_ms, claim=claim)
         intent = {"session": wanted, "worker": _intent(worker), "ttl_ms": ttl, "claim": bool(claim)}
         return write(
             self._key,

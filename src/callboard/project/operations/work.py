@@ -26,6 +26,9 @@ from callboard.project.records import (
 )
 from callboard.project.unit import Scope, Unit
 
+READY_SHOWN = 20
+"""How much ready work a project at a glance shows."""
+
 
 def replace(
     unit: Unit,
