@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,17 +142,9 @@ def loose_commit(folder: Path, text: str = "two\n", parent: str | None = None) -
 
 
 def verify(opened: EffectContext, **more: Any) -> Delivery:
-    """What is read back for a Claim."""
-    place = opened.place
-    return verify_delivery(
-        place.repository,
-        payload=opened.payload,
-        claim_id=place.claim_id,
-        work_id=place.work_id,
-        attempt=place.attempt,
-        base=place.base,
-        **more,
-    )
+    """What is read back for a Claim; its desk and memory rules only where `more` gives them."""
+    place = replace(opened.place, **{"desk": None, "memory": None} | more)
+    return verify_delivery(place, opened.payload)
 
 
 def context(

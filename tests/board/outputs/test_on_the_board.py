@@ -170,14 +170,7 @@ def test_a_run_from_its_folder_to_its_result(board: Board, tmp_path: Path) -> No
     apply_claim(board.context("h1"))
     assert board.context("h2").phase == "closed"
     place = board.context("h1").place
-    delivery = verify_delivery(
-        board.repository,
-        payload=board.context("h1").payload,
-        claim_id=place.claim_id,
-        work_id=place.work_id,
-        attempt=place.attempt,
-        base=place.base,
-    )
+    delivery = verify_delivery(place, board.context("h1").payload)
     assert delivery.verified
     proof = lifecycle.Proof("delivery", "verified_receipts", receipt=place.claim_id)
     board.publish(
@@ -213,15 +206,7 @@ def test_memories_of_a_run_from_their_folder_to_their_results(board: Board, tmp_
     with pytest.raises(CallboardError, match="effects_unauthorized"):
         apply_claim(board.context("h2"))
     place = board.context("h1").place
-    delivery = verify_delivery(
-        board.repository,
-        payload=board.context("h1").payload,
-        claim_id=place.claim_id,
-        work_id=place.work_id,
-        attempt=place.attempt,
-        base=place.base,
-        memory=place.memory,
-    )
+    delivery = verify_delivery(place, board.context("h1").payload)
     assert delivery.verified
     (entry,) = delivery.descriptor["outputs"]
     assert entry["branch"] == f"callboard/memory/facts/{place.work_id[:12]}-1"

@@ -138,8 +138,9 @@ class Lies(Good):
     """Says that nothing is lacking, but not as it should; or that all is."""
 
     def verify(self, output: Output, place: Place) -> str | None:
-        answer: Any = output.body["verify"]
-        return answer  # type: ignore[no-any-return]
+        # Whatever its type is: that is the lie.
+        answer: str | None = output.body["verify"]
+        return answer
 
 
 class Refuses(Good):

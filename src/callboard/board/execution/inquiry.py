@@ -13,6 +13,7 @@ import msgspec
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.remembering import memory_of
 from callboard.board.execution.site import Site
+from callboard.board.outputs.authority import Place
 from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.descriptor import as_payload
 from callboard.board.outputs.prepared import read_prepared
@@ -32,15 +33,15 @@ def inquiry(site: Site, old: WorkState, wish: Wish) -> Inquiry:
     claim = projection.claims[str(old.claim_id)]
     dispatch = projection.dispatches[claim.claim.dispatch_id]
     Carriage(site).bring_outputs(str(old.claim_id))
-    delivery = verify_delivery(
+    place = Place(
         site.repository,
-        payload=old.work.payload,
-        claim_id=str(old.claim_id),
-        work_id=old.work.work_id,
-        attempt=old.attempts,
-        base=dispatch.profile.ref,
+        str(old.claim_id),
+        old.work.work_id,
+        old.attempts,
+        dispatch.profile.ref,
         memory=memory_of(site, dispatch, old.work.payload),
     )
+    delivery = verify_delivery(place, old.work.payload)
     return {
         "version": 1,
         "board": {"repository": projection.repository, "branch": site.branch},

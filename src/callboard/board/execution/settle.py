@@ -19,7 +19,7 @@ from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.patience import Patience
 from callboard.board.execution.remembering import memory_of
 from callboard.board.execution.site import Site
-from callboard.board.outputs.authority import context_of
+from callboard.board.outputs.authority import Place, context_of
 from callboard.board.outputs.bounds import Unmet
 from callboard.board.outputs.delivery import Delivery, verify_delivery
 from callboard.board.outputs.descriptor import ControlEntry
@@ -163,16 +163,16 @@ class Settler:
                 if error.code not in ("delivery_unprepared", "effects_incomplete"):
                     raise
                 refused = error
-        delivery = verify_delivery(
+        place = Place(
             self._site.repository,
-            payload=work.work.payload,
-            claim_id=str(work.claim_id),
-            work_id=work.work.work_id,
-            attempt=work.attempts,
-            base=dispatch.profile.ref,
-            desk=desk,
-            memory=memory,
+            str(work.claim_id),
+            work.work.work_id,
+            work.attempts,
+            dispatch.profile.ref,
+            desk,
+            memory,
         )
+        delivery = verify_delivery(place, work.work.payload)
         if not delivery.verified:
             self._troubles[work.work.work_id] = _cause(refused, delivery)
         return delivery

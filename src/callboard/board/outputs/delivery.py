@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from callboard.board.outputs.authority import Desk, Place
+from callboard.board.outputs.authority import Place
 from callboard.board.outputs.bounds import Bounds, Unmet
 from callboard.board.outputs.descriptor import (
     Descriptor,
@@ -24,9 +24,7 @@ from callboard.board.outputs.installed import has_verifier
 from callboard.board.outputs.prepared import read_prepared
 from callboard.board.outputs.registered import judge
 from callboard.board.protocol.contract import Verification
-from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Payload
-from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 
 # What the repository holds is itself the fault; everything else is a fault of this attempt to look.
@@ -61,26 +59,13 @@ class Delivery:
         return "partial" if self.descriptor["outputs"] else "unknown"
 
 
-def verify_delivery(
-    repository: Repository,
-    *,
-    payload: Payload,
-    claim_id: str,
-    work_id: str,
-    attempt: int,
-    base: str,
-    desk: Desk | None = None,
-    memory: MemoryRules | None = None,
-) -> Delivery:
-    """Read a completed Claim's outputs back and hold them against the Work's contract.
+def verify_delivery(place: Place, payload: Payload) -> Delivery:
+    """Read a completed Claim's outputs back and hold them against the contract in its `payload`.
 
-    `attempt` is the Claim's place among the Work's, from 1; `base` the commit the run began at;
-    `desk` how the board itself is asked for the requests of the Claim, `memory` what the worker's
-    recipe lets it remember. All outputs that were prepared must be there, also those the contract
-    does not insist on. Raises `CallboardError` only where the repository or the board could not be
-    read; then nothing is known.
+    All outputs that were prepared must be there, also those the contract does not insist on. Raises
+    `CallboardError` only where the repository or the board could not be read; then nothing is
+    known.
     """
-    place = Place(repository, claim_id, work_id, attempt, base, desk, memory)
     found: list[Entry] = []
     missing: list[Unmet] = []
     try:
@@ -89,7 +74,9 @@ def verify_delivery(
         return _delivery(found, [Unmet(error.code, error.message)])
     prepared = _prepared(place, missing)
     if prepared is None and not bounds.writes_nothing and not missing:
-        missing.append(Unmet("delivery_unprepared", f"there is no ref {prepared_ref(claim_id)}"))
+        missing.append(
+            Unmet("delivery_unprepared", f"there is no ref {prepared_ref(place.claim_id)}")
+        )
     counts: dict[str, int] = {}
     for entry in prepared.outputs if prepared else ():
         output_type = gate.entry_type(entry)

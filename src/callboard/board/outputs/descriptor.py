@@ -18,6 +18,7 @@ from callboard.board.outputs.claims import BatchOutput, BodyOutput
 from callboard.board.outputs.messages import MAX_RESULT_BYTES, Size
 from callboard.board.outputs.resources import Target
 from callboard.board.protocol.operations import Payload
+from callboard.board.protocol.output_types import BUILT_IN
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity, Revision
 from callboard.board.protocol.validate import parse
@@ -133,12 +134,7 @@ Entry = (
     | OwnEntry
 )
 ControlEntry = SubmitEntry | BatchEntry
-_ORDER = {
-    kind: place
-    for place, kind in enumerate(
-        ("artifact", "patch", "note", "memory", "submit", "dispatch_next", "noop", "own")
-    )
-}
+_ORDER = {kind: place for place, kind in enumerate((*BUILT_IN, "own"))}
 
 
 class Descriptor(Record, frozen=True, kw_only=True):

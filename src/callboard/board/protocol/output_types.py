@@ -20,7 +20,10 @@ BUILT_IN = MappingProxyType(
         "noop": 1,
     }
 )
-"""Built-in output type -> the most that one Claim can deliver of it."""
+"""Built-in output type -> the most that one Claim can deliver of it.
+
+Also the order in which a result tells of outputs: bytes depend on it.
+"""
 
 CONTROLS = frozenset({"submit", "dispatch_next"})
 """Types whose effect is a request to the board itself."""
