@@ -49,7 +49,7 @@ bench: setup ## answer the benchmarks' questions, one after the other
 	  echo "== $$question"; $(VENV)/python "$$question"; done
 
 docs: setup ## write the generated reference pages anew and run the commands of every page
-	$(VENV)/python scripts/reference.py
+	$(VENV)/python -m scripts.reference
 	$(VENV)/pytest tests/docs $(ARGS)
 
 lock: setup ## resolve pyproject.toml into requirements/ (ARGS=--upgrade takes newer releases)

@@ -52,7 +52,7 @@ document. [What a project is](../concepts/project.md) is told elsewhere, and so 
 to agents](../how-to/agents.md).
 
 - Every answer has `project_revision`, which each change advances by one. Times are Unix
-  milliseconds, ids are opaque, `branch` is `main` for the main branch.
+  milliseconds, ids are opaque, the branch that everybody begins on is called `main`.
 - A change takes `expected_revision`, and is refused with `revision_conflict` where the project is
   elsewhere, and `request_id`: said again by the same agent, it changes nothing and gives the first
   answer.

@@ -1,7 +1,7 @@
 """What the project wing answers with: frozen copies, free of the database.
 
 Nothing here reads or writes. `msgspec.to_builtins` of any of them is its JSON document. Times are
-Unix milliseconds; `branch` is `main` for the main branch; ids are opaque.
+Unix milliseconds; the branch that everybody begins on is called `main`; ids are opaque.
 """
 
 from __future__ import annotations
