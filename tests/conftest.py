@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the home folder of this process."""
     shutil.rmtree(config.stash[_home], ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def supervisors() -> Iterator[None]:
+    """Collects the supervisors that tests launched from this process, and whose runs have ended."""
+    yield
+    # Not sooner: the package is imported after its surroundings were scrubbed.
+    from callboard.board.execution.hosts.local.host import reap
+
+    reap()
 
 
 @pytest.fixture(scope="session")

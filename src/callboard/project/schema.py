@@ -256,7 +256,7 @@ claims = _table(
     CheckConstraint("(state = 'active') = (released_at_ms IS NULL)", name="released_at_ms"),
     UniqueConstraint("tenant", "project", "work", "fence"),
     _refers(("session",), "sessions", ("id",)),
-    # One effective claim a work, across all branches.
+    # Without the branch: a work that is held on one of them is held on all.
     Index(
         "uq_claims_active",
         "tenant",

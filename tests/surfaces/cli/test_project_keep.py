@@ -36,12 +36,14 @@ def keep(shared: Shared) -> Iterator[Keep]:
     """Starts keepers, and ends those that a test leaves."""
     running: list[subprocess.Popen[str]] = []
 
-    def start(session: str, ttl_ms: int, *command: str, options: tuple[str, ...] = ()) -> object:
+    def start(
+        session: str, ttl_ms: int, *command: str, options: tuple[str, ...] = ()
+    ) -> subprocess.Popen[str]:
         words = ("claim", "keep", "--session", session, "--ttl-ms", str(ttl_ms), *options)
         running.append(shared.start(*words, "--", *command))
         return running[-1]
 
-    yield start  # type: ignore[misc]
+    yield start
     for one in running:
         one.kill()
         one.communicate()
@@ -249,7 +251,8 @@ def test_let_run_only_says_so(shared: Shared, keep: Keep) -> None:
     shared.ask("claim", "release", "--session", session)
     assert process.stderr is not None
     assert process.stderr.readline().startswith("the claim is lost")
-    process.stdin.write("go\n")  # type: ignore[union-attr]
+    assert process.stdin is not None
+    process.stdin.write("go\n")
     assert end(process)[0] == 4
 
 
@@ -287,6 +290,7 @@ def test_a_short_lock_costs_no_claim(shared: Shared, keep: Keep) -> None:
     deadline = time.monotonic() + 30
     while held(shared).expires_at_ms == before:
         assert time.monotonic() < deadline
-    process.stdin.write("go\n")  # type: ignore[union-attr]
+    assert process.stdin is not None
+    process.stdin.write("go\n")
     assert end(process) == (0, "")
     assert held(shared).fence == 1

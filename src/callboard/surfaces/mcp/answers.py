@@ -57,13 +57,13 @@ def refusal(error: CallboardError) -> Document:
     }
 
 
-def add_fitting(document: Document, target: Document, parts: Document, reserve: int = 0) -> None:
+def add_fitting(document: Document, target: Document, parts: Document) -> None:
     """Add parts to `target`, which lies in `document`, as long as the whole stays within bounds.
 
     What does not fit is named in `document["left_out"]`, for which room is kept.
     """
     left_out = [*document.get("left_out", [])]
-    room = MAX_ANSWER_BYTES - reserve - size_of(document) - 256
+    room = MAX_ANSWER_BYTES - size_of(document) - 256
     for name, value in parts.items():
         need = size_of({name: value})
         if need > room:

@@ -201,7 +201,7 @@ def _answer(toolbox: Toolbox, name: str, arguments: dict[str, Any]) -> types.Cal
     except CallboardError as error:
         return _result(refusal(error), is_error=True)
     # The outermost frame of a call: the client gets an answer, and never what was submitted.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001 - a fault of any kind is answered, told by its type
         if os.environ.get("CALLBOARD_DEBUG"):
             traceback.print_exception(error, file=sys.stderr)
         fault = CallboardError(
