@@ -1,0 +1,240 @@
+"""The files of the wing: one folder, reached through open folders, each effect a single step.
+
+Places are relative paths with `/`. No step follows a link, so whatever a folder is exchanged for
+meanwhile, nothing outside of it is read or written. It knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from callboard.errors import CallboardError
+from callboard.regular import read_regular, shown_name
+
+MAX_STEPS = 256
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+Kind = Literal["file", "folder", "other"]
+Effect = Callable[[str, str], None]
+
+
+def _unobserved(_step: str, _place: str) -> None:
+    """Nobody watches."""
+
+
+class Disk:
+    """One folder of this machine, and all that may be done to files in it.
+
+    `effect` is told each single step right after it was taken, with its place: `make`, `write`,
+    `link`, `rename`, `unlink`, `rmdir`, `append`. Every change is durable when its method returns.
+    """
+
+    def __init__(self, root: Path, effect: Effect = _unobserved) -> None:
+        self.root = root
+        self._effect = effect
+
+    def path(self, place: str = "") -> Path:
+        """The absolute path of a place, to be told to others; nothing here goes by it."""
+        return self.root.joinpath(*_steps(place))
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def kind(self, place: str) -> Kind | None:
+        """What is there; a link is `other`. None: nothing."""
+        try:
+            with self._parent(place) as (folder, name):
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except CallboardError as error:
+            if error.code == "file_missing":
+                return None
+            raise
+        if stat.S_ISREG(found.st_mode):
+            return "file"
+        return "folder" if stat.S_ISDIR(found.st_mode) else "other"
+
+    def names(self, place: str) -> list[str]:
+        """The names in a folder, sorted; none where there is no such folder."""
+        try:
+            with self._folder(place) as folder:
+                return sorted(os.listdir(folder))
+        except CallboardError as error:
+            if error.code == "file_missing":
+                return []
+            raise
+
+    def read(self, place: str, limit_bytes: int, *, what: str | None = None) -> bytes:
+        """The bytes of a regular file.
+
+        Raises `file_missing`, `file_not_regular`, `file_unreadable`, `path_invalid`, or
+        `resource_limit` for more than `limit_bytes`; `what` names the file's role.
+        """
+        with self._parent(place) as (folder, name):
+            return read_regular(
+                name, limit_bytes, what=what or place, dir_fd=folder, code="resource_limit"
+            )
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def make_folder(self, place: str) -> None:
+        """Make a folder with all above it, as far as they are not there."""
+        steps = _steps(place)
+        for count in range(1, len(steps) + 1):
+            self._make_one("/".join(steps[:count]))
+
+    def _make_one(self, place: str) -> None:
+        with self._parent(place) as (folder, name):
+            try:
+                os.mkdir(name, 0o755, dir_fd=folder)
+            except FileExistsError:
+                os.close(_open(name, place, folder))
+                return
+            self._effect("make", place)
+            os.fsync(folder)
+
+    def publish(self, place: str, data: bytes) -> None:
+        """Put a whole file in its place, instead of one that may be there."""
+        with self._parent(place) as (folder, name), self._temporary(folder, place, data) as sibling:
+            os.rename(sibling, name, src_dir_fd=folder, dst_dir_fd=folder)
+            self._effect("rename", place)
+            os.fsync(folder)
+
+    def publish_new(self, place: str, data: bytes) -> bool:
+        """Put a whole file where none is, by a link; False: there is something, which stays."""
+        with self._parent(place) as (folder, name), self._temporary(folder, place, data) as sibling:
+            try:
+                os.link(sibling, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except FileExistsError:
+                return False
+            self._effect("link", place)
+            os.fsync(folder)
+            return True
+
+    def move(self, place: str, to: str) -> None:
+        """Give a file or folder another name; a file that has that name is replaced."""
+        with self._parent(place) as (old, name), self._parent(to) as (new, new_name):
+            os.rename(name, new_name, src_dir_fd=old, dst_dir_fd=new)
+            self._effect("rename", to)
+            os.fsync(new)
+            os.fsync(old)
+
+    def append(self, place: str, data: bytes) -> None:
+        """Add to the end of a file, which is made if there is none."""
+        with self._parent(place) as (folder, name):
+            descriptor = os.open(name, _APPEND, 0o644, dir_fd=folder)
+            try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise _outside(place)
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._effect("append", place)
+            os.fsync(folder)
+
+    def remove(self, place: str) -> None:
+        """Take a file (or a link, pipe or socket, never a folder) away, if it is there."""
+        with self._parent(place) as (folder, name), contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+            self._effect("unlink", place)
+            os.fsync(folder)
+
+    def remove_tree(self, place: str) -> None:
+        """Take a folder with all that is in it away; links in it are not followed."""
+        if self.kind(place) != "folder":
+            self.remove(place)
+            return
+        for name in self.names(place):
+            self.remove_tree(f"{place}/{name}")
+        with self._parent(place) as (folder, name), contextlib.suppress(FileNotFoundError):
+            os.rmdir(name, dir_fd=folder)
+            self._effect("rmdir", place)
+            os.fsync(folder)
+
+    # --- steps --------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _folder(self, place: str) -> Iterator[int]:
+        steps = _steps(place)
+        descriptor = _open(str(self.root), place, None)
+        try:
+            for step in steps:
+                deeper = _open(step, place, descriptor)
+                os.close(descriptor)
+                descriptor = deeper
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _parent(self, place: str) -> Iterator[tuple[int, str]]:
+        *folders, name = _steps(place) or [""]
+        if not name:
+            raise _outside(place)
+        with self._folder("/".join(folders)) as folder:
+            yield folder, name
+
+    @contextlib.contextmanager
+    def _temporary(self, folder: int, place: str, data: bytes) -> Iterator[str]:
+        """A finished sibling that is gone afterwards, unless it was renamed."""
+        name = f".{place.rpartition('/')[2][:48]}.{secrets.token_hex(8)}.tmp"
+        descriptor = os.open(name, _NEW, 0o644, dir_fd=folder)
+        try:
+            try:
+                _write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._effect("write", place)
+            yield name
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+
+
+def _steps(place: str) -> list[str]:
+    steps = place.split("/") if place else []
+    if len(steps) > MAX_STEPS or "\0" in place or any(step in ("", ".", "..") for step in steps):
+        raise _outside(place)
+    return steps
+
+
+def _open(name: str, place: str, folder: int | None) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except FileNotFoundError as error:
+        raise CallboardError(
+            "file_missing", f"{shown_name(place)!r} does not exist", "check the path"
+        ) from error
+    except OSError as error:
+        if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK):
+            raise _outside(place) from error
+        raise CallboardError(
+            "file_unreadable",
+            f"{shown_name(place)!r} cannot be opened: {error.strerror}",
+            "check the folder and its permissions",
+        ) from error
+
+
+def _outside(place: str) -> CallboardError:
+    return CallboardError(
+        "path_invalid",
+        f"{shown_name(place)!r} is no place below the layers' folder, or leads through a link",
+        "use plain folders; links are not followed",
+    )
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]

@@ -1,0 +1,151 @@
+"""What all records of a layer share: closed structs, their field types, their bytes.
+
+Bytes become records here or are refused with a code and a place; inside, types are trusted. It
+knows no file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from callboard import canonical
+from callboard.errors import CallboardError
+from callboard.visible import visible
+
+MAX_RECORD_BYTES = 1024 * 1024
+"""More is refused before anything of a record is parsed."""
+
+MAX_TEXT = 262_144
+"""Characters of a goal, a criterion or a rationale."""
+
+_NO_CONTROL = r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
+
+Id = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?![\s\S])")]
+"""An id that may be a file name on every system: letters, digits, `.`, `_`, `-`."""
+
+Key = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=100,
+        pattern=r"^[^\s/\\:*?\"<>|\x00-\x1f\x7f\ud800-\udfff.~-][^\s/\\:*?\"<>|\x00-\x1f\x7f\ud800-\udfff]*(?![\s\S])",
+    ),
+]
+"""An id that agents choose, of a request or a piece of work, in any script; it may be a file name.
+`callboard.layers.names` refuses what else no file should be called, and twins."""
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,63}(?![\s\S])")]
+"""The name of a workflow set or of a role."""
+
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}(?![\s\S])")]
+"""A digest of exact bytes."""
+
+Ref = Annotated[str, msgspec.Meta(min_length=3, max_length=1024)]
+"""A logical reference; `callboard.layers.references` reads it."""
+
+Text = Annotated[
+    str,
+    msgspec.Meta(min_length=1, max_length=MAX_TEXT, pattern=rf"^{_NO_CONTROL}+(?![\s\S])"),
+]
+"""Plain text that is not empty; line breaks and tabs are its only controls."""
+
+Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=500)]
+Time = Annotated[int, msgspec.Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
+"""Unix milliseconds."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=canonical.MAX_SAFE_INTEGER)]
+Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00]*(?![\s\S])")]
+"""An absolute path of this machine; it stands in an assignment only."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A closed record: no field may be added, and none may be missing that has no default."""
+
+
+R = TypeVar("R")
+
+_PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
+
+
+def read(data: bytes, kind: type[R], what: str, *, limit_bytes: int = MAX_RECORD_BYTES) -> R:
+    """The record of type `kind` in `data`, JSON in any layout.
+
+    `what` names the file in messages. Raises `CallboardError` `record_invalid` (details: `what`,
+    and `pointer` of the field or `byte`), or `resource_limit` for more than `limit_bytes`.
+    """
+    try:
+        value = canonical.decode(data, limit_bytes=limit_bytes)
+    except CallboardError as error:
+        if error.code == "resource_limit":
+            raise
+        raise CallboardError(
+            "record_invalid",
+            f"{what} is no JSON document: {error.message}",
+            "write it anew as one JSON object",
+            {"what": what, "cause": error.code, **error.details},
+        ) from error
+    return convert(value, kind, what)
+
+
+def convert(value: object, kind: type[R], what: str) -> R:
+    """As `read`, for a JSON value."""
+    try:
+        return msgspec.convert(value, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise _refused(value, str(error), what) from error
+
+
+def _refused(value: object, message: str, what: str) -> CallboardError:
+    found = _PLACE.search(message)
+    steps = [name or inner for name, inner in _STEP.findall(found[1])] if found else []
+    plain = message[: found.start()] if found else message
+    pointer = "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
+    return CallboardError(
+        "record_invalid",
+        f"{what}: {plain}; {pointer or 'the document'} is {_shown(_at(value, steps))}",
+        "correct what is named; only the documented fields are allowed, and each has one type",
+        {"what": what, "pointer": pointer},
+    )
+
+
+def _at(value: object, steps: list[str]) -> object:
+    """What stands at a place; `...` where msgspec names a member without its key."""
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            break
+    return value
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return f"an object with {visible(', '.join(sorted(value)))[:200] or 'no field'}"
+    if isinstance(value, list):
+        return f"an array of {len(value)}"
+    text = visible(canonical.encode(value).decode())
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def encode(record: Record) -> bytes:
+    """The record as it is published: canonical JSON and a line break."""
+    return canonical.encode(msgspec.to_builtins(record)) + b"\n"
+
+
+def digest(data: bytes) -> str:
+    """The digest of exact bytes as records spell it: `sha256:` and 64 hex digits."""
+    return f"sha256:{canonical.sha256_hex(data)}"
+
+
+def document(record: Record) -> dict[str, Any]:
+    """The record as a JSON object."""
+    found = msgspec.to_builtins(record)
+    assert isinstance(found, dict)
+    return found
