@@ -96,8 +96,6 @@ class State(Record, frozen=True, kw_only=True):
     """Digests of control files that were judged."""
     requests_decided: Count = 0
     children_made: Count = 0
-    descendants_made: Count = 0
-    """In the root: all layers below it. Elsewhere 0."""
     own_usage: Usage = Usage()
     rolled_usage: Usage = Usage()
     """Of children that ended, each with all below it."""

@@ -1,0 +1,108 @@
+"""The attempt that a command speaks for: told by an assignment's file alone, and checked.
+
+Source: specification 3 (paths come from the assignment, never from the working folder). Commands
+of agents go through here, so that an attempt that is over can write nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from callboard.errors import CallboardError
+from callboard.files import read_bounded
+from callboard.layers import tree
+from callboard.layers.around import Around
+from callboard.layers.records import base
+from callboard.layers.records.assignment import Assignment
+from callboard.layers.records.state import State
+from callboard.layers.records.workflow import WorkflowContract
+from callboard.layers.tree import Layer
+from callboard.visible import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The attempt under way of one layer."""
+
+    layer: Layer
+    state: State
+    contract: WorkflowContract
+    assignment: Assignment
+
+    @property
+    def attempt_id(self) -> str:
+        """The attempt that speaks."""
+        return self.assignment.identity.attempt_id
+
+    def check_role(self, allowed: Sequence[str], what: str) -> None:
+        """Refuse with `role_not_allowed` what the layer's contract does not give to this role."""
+        role = self.assignment.identity.role
+        if role not in allowed:
+            raise CallboardError(
+                "role_not_allowed",
+                f"the role {role!r} may not {what}; allowed are {', '.join(allowed) or 'none'}",
+                "leave it to a role that may, or change the workflow set of the next layer",
+                {"role": role, "allowed": list(allowed)},
+            )
+
+
+def repository_of(path: Path) -> Path:
+    """The repository that the assignment at `path` names; everything else is asked of it."""
+    return Path(_read(path).paths.repository)
+
+
+def read(around: Around, path: Path) -> Assigned:
+    """The attempt whose assignment lies at the absolute `path`.
+
+    Raises `assignment_stale` where it is not the attempt that its layer has under way, and
+    `assignment_invalid` where the file is not that of an attempt of this repository.
+    """
+    assignment = _read(path)
+    place = _layer_place(around, path, assignment)
+    layer = tree.read_layer(around.disk, place)
+    state = tree.read_state(around.disk, layer)
+    attempt_id = assignment.identity.attempt_id
+    data = around.disk.read(layer.file("attempts", attempt_id, "assignment.json"), base.MAX_RECORD_BYTES)
+    is_current = (
+        state.task is not None
+        and state.task.attempt_id == attempt_id
+        and state.task.assignment_sha256 == base.digest(data)
+        and around.disk.kind(layer.file("attempts", attempt_id, "result.json")) is None
+    )
+    if not is_current:
+        now = "no attempt" if state.task is None else state.task.attempt_id
+        raise CallboardError(
+            "assignment_stale",
+            f"the attempt {attempt_id} is not under way in layer {layer.session.session_id}: "
+            f"{now} is",
+            "only the attempt that its layer has under way may use this command",
+            {"attempt": attempt_id, "session": layer.session.session_id, "under_way": now},
+        )
+    return Assigned(layer, state, tree.read_contract(around.disk, layer), assignment)
+
+
+def _read(path: Path) -> Assignment:
+    if not path.is_absolute():
+        raise _invalid(path, "is no absolute path")
+    data = read_bounded(path, base.MAX_RECORD_BYTES, what="the assignment")
+    return base.read(data, Assignment, "the assignment")
+
+
+def _layer_place(around: Around, path: Path, assignment: Assignment) -> str:
+    root = around.disk.root
+    session_root = Path(assignment.paths.session_root)
+    attempt = session_root / "attempts" / assignment.identity.attempt_id
+    if not session_root.is_relative_to(root) or path != attempt / "assignment.json":
+        raise _invalid(path, f"is not where the attempt {assignment.identity.attempt_id} has its own")
+    return session_root.relative_to(root).as_posix()
+
+
+def _invalid(path: Path, what: str) -> CallboardError:
+    return CallboardError(
+        "assignment_invalid",
+        f"{visible(str(path))!r} {what}",
+        "give the absolute path of the assignment, as the prompt names it",
+        {"path": visible(str(path))},
+    )

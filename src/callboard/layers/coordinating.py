@@ -1,0 +1,164 @@
+"""The machine: looks where the tree stands, and does the one thing that is next.
+
+Source: layers.md §4. Every step is decided by facts on disk alone, so a coordinator that was killed
+anywhere is gone on from by the next one. It holds nothing that a successor would need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Literal
+
+from msgspec import structs
+
+from callboard.errors import CallboardError
+from callboard.layers import (
+    attempts,
+    choosing,
+    finishing,
+    journal,
+    running,
+    stopping,
+    tree,
+    unwinding,
+    updates,
+    user_stop,
+)
+from callboard.layers.around import Around
+from callboard.layers.records.assignment import AcceptedInput
+from callboard.layers.records.attempt import AttemptResult
+from callboard.layers.records.state import State, StopReason
+from callboard.layers.requests import admitting, pending
+from callboard.layers.tree import Layer
+
+Did = Literal[
+    "repaired", "unwound", "decided", "stopped", "began", "finished", "waiting", "over", "paused"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step did, in which layer; `detail` is for people."""
+
+    did: Did
+    session_id: str
+    detail: str = ""
+
+
+class Coordinator:
+    """Works on one tree. `stop` ends the loop between steps; a harness that runs goes on."""
+
+    def __init__(self, around: Around, root: Layer, stop: Event) -> None:
+        self._around = around
+        self._root = root
+        self._stop = stop
+
+    def run(self, told: Callable[[Step], None]) -> Step:
+        """Step on until the tree is over, or `stop` is set; `told` hears of each step."""
+        while True:
+            step = self.step()
+            told(step)
+            if step.did in ("over", "paused"):
+                return step
+
+    def step(self) -> Step:
+        """Do the one thing that is next."""
+        chain = tree.chain(self._around.disk, self._root)
+        layer, state = chain[-1]
+        if state.phase == "terminal":
+            return self._unwind(chain)
+        if state.phase == "executing":
+            return self._carry_out(layer, state)
+        return self._decide(layer, state)
+
+    # --- one phase each -----------------------------------------------------------------------
+
+    def _unwind(self, chain: list[tuple[Layer, State]]) -> Step:
+        layer, state = chain[-1]
+        if len(chain) == 1:
+            return Step("over", layer.session.session_id, state.stop_reason or "")
+        parent, parent_state = chain[-2]
+        unwinding.unwind(self._around, parent, parent_state, layer, state)
+        return Step("unwound", parent.session.session_id, layer.session.session_id)
+
+    def _carry_out(self, layer: Layer, state: State) -> Step:
+        task = state.task
+        assert task is not None
+        if self._stop.is_set():
+            return Step("paused", layer.session.session_id, task.attempt_id)
+        contract = tree.read_contract(self._around.disk, layer)
+        assignment = None
+        try:
+            assignment = attempts.read_assignment(self._around.disk, layer, task)
+        except CallboardError as error:
+            if error.code != "attempt_changed":
+                raise
+        result = running.carry_out(self._around, layer, contract, task, self._stop)
+        if result is None:
+            return Step("paused", layer.session.session_id, task.attempt_id)
+        finishing.finish(self._around, layer, contract, state, assignment, result)
+        return Step("finished", layer.session.session_id, f"{task.attempt_id}: {_ended(result)}")
+
+    def _decide(self, layer: Layer, state: State) -> Step:
+        session_id = layer.session.session_id
+        mended = admitting.go_on(self._around, layer, state)
+        if mended is not state:
+            return Step("repaired", session_id)
+        decided = pending.decide(self._around, self._root, layer, state)
+        if decided is not state:
+            return Step("decided", session_id, decided.child.session_id if decided.child else "")
+        if self._stop.is_set():
+            return Step("paused", session_id)
+        contract = tree.read_contract(self._around.disk, layer)
+        wish = user_stop.wish(self._around, self._root)
+        end = ("user_stop", wish) if wish is not None else stopping.stop_of(contract, state)
+        if end is not None:
+            return self._end(layer, state, *end)
+        choice = choosing.choose(contract, state)
+        if choice.role is None:
+            reasons = "; ".join(f"{one.role}: {one.reason}" for one in choice.verdicts)
+            return self._end(layer, state, "no_role", reasons)
+        frozen = attempts.freeze(
+            self._around,
+            layer,
+            choice.role,
+            state=state,
+            updates=updates.since(self._around, layer, state.updates_delivered),
+        )
+        state = structs.replace(
+            state,
+            revision=state.revision + 1,
+            iteration=state.iteration + 1,
+            task=frozen.task,
+            changed_at_ms=self._around.clock.now_ms(),
+        )
+        tree.write_state(self._around.disk, layer, state)
+        journal.tell(
+            self._around, layer, "attempt_began",
+            attempt_id=frozen.task.attempt_id, role=frozen.task.role,
+        )  # fmt: skip
+        return Step("began", session_id, frozen.task.attempt_id)
+
+    def _end(self, layer: Layer, state: State, reason: StopReason, detail: str) -> Step:
+        tree.write_state(
+            self._around.disk,
+            layer,
+            structs.replace(
+                state,
+                revision=state.revision + 1,
+                status="stopped",
+                stop_reason=reason,
+                stop_detail=detail[:4000],
+                changed_at_ms=self._around.clock.now_ms(),
+            ),
+        )
+        journal.tell(self._around, layer, "layer_stopped", reason=reason)
+        return Step("stopped", layer.session.session_id, reason)
+
+
+def _ended(result: AttemptResult) -> str:
+    if result.classification == "success":
+        return "success"
+    return f"{result.classification} ({result.detail or result.exit_code or result.signal})"

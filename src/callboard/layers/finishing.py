@@ -1,0 +1,91 @@
+"""An attempt is over: its layer takes in the result, and the control that it may have left.
+
+Source: layers.md §4; specification 3 (only the attempt that is being finished may speak). The
+state is written once, after everything that it relies on; before it, all is as it was.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from callboard.layers import choosing, controls, journal, tree, updates
+from callboard.layers.around import Around
+from callboard.layers.records import base
+from callboard.layers.records.assignment import Assignment
+from callboard.layers.records.attempt import AttemptFinished, AttemptResult
+from callboard.layers.records.evaluation import GitSubject
+from callboard.layers.records.state import State, Task
+from callboard.layers.records.workflow import WorkflowContract
+from callboard.layers.tree import Layer
+
+
+def finish(
+    around: Around,
+    layer: Layer,
+    contract: WorkflowContract,
+    state: State,
+    assignment: Assignment | None,
+    result: AttemptResult,
+) -> State:
+    """The layer's state with the attempt taken in. `assignment` None: it was not to be read."""
+    task = state.task
+    assert task is not None, "an attempt is finished while it is the layer's task"
+    verdict = controls.judge(around, layer, contract, state, result)
+    finished = AttemptFinished(
+        schema_version=1,
+        attempt_id=task.attempt_id,
+        role=task.role,
+        classification=result.classification,
+        result_sha256=base.digest(base.encode(result)),
+        control=verdict.said,
+        finished_at_ms=result.ended_at_ms,
+    )
+    folder = layer.file("attempts", task.attempt_id)
+    around.disk.publish_new(f"{folder}/finished.json", base.encode(finished))
+    _note_git(around, layer, task, result)
+    state = _taken_in(around, state, task, assignment, result)
+    state = controls.applied(state, verdict)
+    tree.write_state(around.disk, layer, state)
+    controls.clear(around, layer, verdict)
+    journal.tell(
+        around, layer, "attempt_finished",
+        attempt_id=task.attempt_id, role=task.role, classification=result.classification,
+        control=verdict.said,
+    )  # fmt: skip
+    return state
+
+
+def _taken_in(
+    around: Around, state: State, task: Task, assignment: Assignment | None, result: AttemptResult
+) -> State:
+    succeeded = result.classification == "success"
+    told = len(assignment.updates) if assignment is not None and succeeded else 0
+    return structs.replace(
+        state,
+        revision=state.revision + 1,
+        task=None,
+        last_role=task.role,
+        last_succeeded=succeeded,
+        roles=choosing.after(state.roles, task.role, succeeded, task.iteration),
+        own_usage=state.own_usage.plus(structs.replace(result.usage, attempts=1)),
+        updates_delivered=state.updates_delivered + told,
+        changed_at_ms=around.clock.now_ms(),
+    )
+
+
+class GitReceipt(base.Record, frozen=True, kw_only=True):
+    """`git_receipts/<attempt>.json`: what an attempt changed in the repository."""
+
+    schema_version: int = 1
+    attempt_id: base.Id
+    before: GitSubject
+    after: GitSubject
+
+
+def _note_git(around: Around, layer: Layer, task: Task, result: AttemptResult) -> None:
+    before, after = result.git_before, result.git_after
+    if before is None or after is None or before == after:
+        return
+    receipt = GitReceipt(attempt_id=task.attempt_id, before=before, after=after)
+    place = layer.file("git_receipts", f"{task.attempt_id}.json")
+    around.disk.publish_new(place, base.encode(receipt))

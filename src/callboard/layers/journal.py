@@ -1,0 +1,50 @@
+"""`events.jsonl`: what happened in a layer, for people and programs that follow it.
+
+A projection, at best effort: what a crash keeps out of it is missing there and nowhere else, and
+nothing is ever decided by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from callboard import canonical
+from callboard.errors import CallboardError
+from callboard.layers.around import Around
+from callboard.layers.tree import Layer
+
+NAME = "events.jsonl"
+MAX_JOURNAL_BYTES = 64 * 1024 * 1024
+
+
+def tell(around: Around, layer: Layer, kind: str, **facts: object) -> None:
+    """Append one event; whatever hinders it hinders nothing else."""
+    event = {
+        "at_ms": around.clock.now_ms(),
+        "session_id": layer.session.session_id,
+        "kind": kind,
+        **facts,
+    }
+    try:
+        around.disk.append(layer.file(NAME), canonical.encode(event) + b"\n")
+    except (CallboardError, OSError):
+        return
+
+
+def events(around: Around, layer: Layer, start_byte: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Events from a byte on, each with the byte behind it; a torn or strange line is passed over."""
+    if around.disk.kind(layer.file(NAME)) is None:
+        return
+    data = around.disk.read(layer.file(NAME), MAX_JOURNAL_BYTES)
+    at = start_byte
+    while (end := data.find(b"\n", at)) >= 0:
+        line, at = data[at:end], end + 1
+        try:
+            event = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            continue
+        if isinstance(event, dict):
+            yield at, event
