@@ -23,14 +23,18 @@ def _reached(contract: WorkflowContract, state: State) -> Iterator[tuple[StopRea
     if state.invalid_controls >= caps.max_invalid_controls:
         yield (
             "invalid_control",
-            f"{_counted(state.invalid_controls, 'control')} could not be followed,"
-            f" and {caps.max_invalid_controls} end the layer",
+            _too_many(
+                f"{_counted(state.invalid_controls, 'control')} could not be followed",
+                caps.max_invalid_controls,
+            ),
         )
     if state.failed_goal_checks >= caps.max_failed_goal_checks:
         yield (
             "failed_goal_checks",
-            f"the goal was checked and not met {_counted(state.failed_goal_checks, 'time')},"
-            f" and {caps.max_failed_goal_checks} end the layer",
+            _too_many(
+                f"the goal was checked and not met {_counted(state.failed_goal_checks, 'time')}",
+                caps.max_failed_goal_checks,
+            ),
         )
     yield from _used_up(caps, state)
 
@@ -42,8 +46,10 @@ def _failing(contract: WorkflowContract, state: State) -> Iterator[tuple[StopRea
         if history is not None and history.failures_in_row >= most:
             yield (
                 "role_failures",
-                f"{role.name} failed {_counted(history.failures_in_row, 'time')} in a row,"
-                f" and {most} end the layer",
+                _too_many(
+                    f"{role.name} failed {_counted(history.failures_in_row, 'time')} in a row",
+                    most,
+                ),
             )
 
 
@@ -59,6 +65,10 @@ def _used_up(caps: Caps, state: State) -> Iterator[tuple[StopReason, str]]:
             "max_turns",
             f"{_counted(state.iteration, 'attempt')} of {caps.max_turns} allowed were begun",
         )
+
+
+def _too_many(what: str, most: int) -> str:
+    return f"{what}, and {most} of them {'ends' if most == 1 else 'end'} the layer"
 
 
 def _counted(count: int, noun: str) -> str:
