@@ -27,7 +27,7 @@ Kind = Literal["file", "folder", "other"]
 Effect = Callable[[str, str], None]
 
 
-def _unobserved(_step: str, _place: str) -> None:
+def unobserved(_step: str, _place: str) -> None:
     """Nobody watches."""
 
 
@@ -38,7 +38,7 @@ class Disk:
     `link`, `rename`, `unlink`, `rmdir`, `append`. Every change is durable when its method returns.
     """
 
-    def __init__(self, root: Path, effect: Effect = _unobserved) -> None:
+    def __init__(self, root: Path, effect: Effect = unobserved) -> None:
         self.root = root
         self._effect = effect
 
@@ -68,6 +68,16 @@ class Disk:
         try:
             with self._folder(place) as folder:
                 return sorted(os.listdir(folder))
+        except CallboardError as error:
+            if error.code == "file_missing":
+                return []
+            raise
+
+    def entries(self, place: str) -> list[tuple[str, Kind]]:
+        """What is in a folder, sorted by name; nothing where there is no such folder."""
+        try:
+            with self._folder(place) as folder, os.scandir(folder) as found:
+                return sorted((entry.name, _kind_of(entry)) for entry in found)
         except CallboardError as error:
             if error.code == "file_missing":
                 return []
@@ -207,6 +217,12 @@ def _steps(place: str) -> list[str]:
     if len(steps) > MAX_STEPS or "\0" in place or any(step in ("", ".", "..") for step in steps):
         raise _outside(place)
     return steps
+
+
+def _kind_of(entry: os.DirEntry[str]) -> Kind:
+    if entry.is_file(follow_symlinks=False):
+        return "file"
+    return "folder" if entry.is_dir(follow_symlinks=False) else "other"
 
 
 def _open(name: str, place: str, folder: int | None) -> int:

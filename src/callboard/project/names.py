@@ -1,7 +1,6 @@
 """The checks of everything a caller hands in: names, texts, numbers, times to live.
 
-Pure. Each refuses with a code before anything is read or written. Two names that people or file
-systems take for one are *twins*; whoever stores names keeps one of them only.
+Pure. Each refuses with a code before anything is read or written.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import unicodedata
 
 from callboard.canonical import MAX_SAFE_INTEGER
 from callboard.errors import CallboardError
+from callboard.twins import twin as twin
 
 MAX_NAME = 200
 MAX_TEXT = 16_384
@@ -38,11 +38,6 @@ RESERVED = {
     "project.": "init",
 }
 """Event types (those that end in a dot: all that begin so) that come from their operation only."""
-
-
-def twin(name: str) -> str:
-    """Equal for names that would be confused: case and compatible forms of Unicode are folded."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
 def shown(value: object) -> str:
