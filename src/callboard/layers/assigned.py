@@ -6,7 +6,7 @@ of agents go through here, so that an attempt that is over can write nothing any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,12 +64,13 @@ def read(around: Around, path: Path) -> Assigned:
     layer = tree.read_layer(around.disk, place)
     state = tree.read_state(around.disk, layer)
     attempt_id = assignment.identity.attempt_id
-    data = around.disk.read(layer.file("attempts", attempt_id, "assignment.json"), base.MAX_RECORD_BYTES)
+    folder = layer.file("attempts", attempt_id)
+    data = around.disk.read(f"{folder}/assignment.json", base.MAX_RECORD_BYTES)
     is_current = (
         state.task is not None
         and state.task.attempt_id == attempt_id
         and state.task.assignment_sha256 == base.digest(data)
-        and around.disk.kind(layer.file("attempts", attempt_id, "result.json")) is None
+        and around.disk.kind(f"{folder}/result.json") is None
     )
     if not is_current:
         now = "no attempt" if state.task is None else state.task.attempt_id
@@ -95,7 +96,9 @@ def _layer_place(around: Around, path: Path, assignment: Assignment) -> str:
     session_root = Path(assignment.paths.session_root)
     attempt = session_root / "attempts" / assignment.identity.attempt_id
     if not session_root.is_relative_to(root) or path != attempt / "assignment.json":
-        raise _invalid(path, f"is not where the attempt {assignment.identity.attempt_id} has its own")
+        raise _invalid(
+            path, f"is not where the attempt {assignment.identity.attempt_id} has its own"
+        )
     return session_root.relative_to(root).as_posix()
 
 

@@ -13,7 +13,6 @@ from typing import Literal
 
 from msgspec import structs
 
-from callboard.errors import CallboardError
 from callboard.layers import (
     attempts,
     choosing,
@@ -27,7 +26,6 @@ from callboard.layers import (
     user_stop,
 )
 from callboard.layers.around import Around
-from callboard.layers.records.assignment import AcceptedInput
 from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.state import State, StopReason
 from callboard.layers.requests import admitting, pending
@@ -89,16 +87,10 @@ class Coordinator:
         if self._stop.is_set():
             return Step("paused", layer.session.session_id, task.attempt_id)
         contract = tree.read_contract(self._around.disk, layer)
-        assignment = None
-        try:
-            assignment = attempts.read_assignment(self._around.disk, layer, task)
-        except CallboardError as error:
-            if error.code != "attempt_changed":
-                raise
         result = running.carry_out(self._around, layer, contract, task, self._stop)
         if result is None:
             return Step("paused", layer.session.session_id, task.attempt_id)
-        finishing.finish(self._around, layer, contract, state, assignment, result)
+        finishing.finish(self._around, layer, contract, state, result)
         return Step("finished", layer.session.session_id, f"{task.attempt_id}: {_ended(result)}")
 
     def _decide(self, layer: Layer, state: State) -> Step:
@@ -113,7 +105,9 @@ class Coordinator:
             return Step("paused", session_id)
         contract = tree.read_contract(self._around.disk, layer)
         wish = user_stop.wish(self._around, self._root)
-        end = ("user_stop", wish) if wish is not None else stopping.stop_of(contract, state)
+        if wish is not None:
+            return self._end(layer, state, "user_stop", wish)
+        end = stopping.stop_of(contract, state)
         if end is not None:
             return self._end(layer, state, *end)
         choice = choosing.choose(contract, state)

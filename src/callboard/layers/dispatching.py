@@ -97,9 +97,7 @@ def _known(around: Around, assigned: Assigned, item: work_items.Item) -> Dispatc
             item.item_id,
             {"outcome_ref": entry.outcome_ref, "status": "ready_for_review"},
         )
-    return Dispatched(
-        "ready_for_review", item.item_id, entry.request_id, None, entry.outcome_ref
-    )
+    return Dispatched("ready_for_review", item.item_id, entry.request_id, None, entry.outcome_ref)
 
 
 def _last_entry(around: Around, assigned: Assigned, item_id: str) -> ChildEntry | None:
@@ -185,9 +183,7 @@ def _is(around: Around, place: str, data: bytes) -> bool:
         return False
 
 
-def _request(
-    around: Around, assigned: Assigned, snapshot: DispatchSnapshot
-) -> tuple[str, bytes]:
+def _request(around: Around, assigned: Assigned, snapshot: DispatchSnapshot) -> tuple[str, bytes]:
     """The name and the bytes of the request; the digest is that of the published snapshot."""
     place = assigned.layer.file(SNAPSHOTS, f"{snapshot.request_id}.json")
     published = around.disk.read(place, base.MAX_RECORD_BYTES)
@@ -233,9 +229,7 @@ def _ledger(around: Around, assigned: Assigned) -> bytes:
     )
 
 
-def _write_ledger(
-    around: Around, assigned: Assigned, item_id: str, values: dict[str, str]
-) -> None:
+def _write_ledger(around: Around, assigned: Assigned, item_id: str, values: dict[str, str]) -> None:
     before = _ledger(around, assigned)
     fields: ItemFields = work_items.item(before, item_id).fields
     missing = {name: value for name, value in values.items() if getattr(fields, name) != value}

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from callboard.layers import choosing, controls, journal, tree, updates
+from callboard.layers import choosing, controls, journal, tree
 from callboard.layers.around import Around
 from callboard.layers.records import base
-from callboard.layers.records.assignment import Assignment
 from callboard.layers.records.attempt import AttemptFinished, AttemptResult
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import State, Task
@@ -24,10 +23,9 @@ def finish(
     layer: Layer,
     contract: WorkflowContract,
     state: State,
-    assignment: Assignment | None,
     result: AttemptResult,
 ) -> State:
-    """The layer's state with the attempt taken in. `assignment` None: it was not to be read."""
+    """The layer's state with the attempt taken in."""
     task = state.task
     assert task is not None, "an attempt is finished while it is the layer's task"
     verdict = controls.judge(around, layer, contract, state, result)
@@ -43,7 +41,7 @@ def finish(
     folder = layer.file("attempts", task.attempt_id)
     around.disk.publish_new(f"{folder}/finished.json", base.encode(finished))
     _note_git(around, layer, task, result)
-    state = _taken_in(around, state, task, assignment, result)
+    state = _taken_in(around, state, task, result)
     state = controls.applied(state, verdict)
     tree.write_state(around.disk, layer, state)
     controls.clear(around, layer, verdict)
@@ -55,11 +53,9 @@ def finish(
     return state
 
 
-def _taken_in(
-    around: Around, state: State, task: Task, assignment: Assignment | None, result: AttemptResult
-) -> State:
+def _taken_in(around: Around, state: State, task: Task, result: AttemptResult) -> State:
     succeeded = result.classification == "success"
-    told = len(assignment.updates) if assignment is not None and succeeded else 0
+    told = task.updates_to if succeeded else state.updates_delivered
     return structs.replace(
         state,
         revision=state.revision + 1,
@@ -68,7 +64,7 @@ def _taken_in(
         last_succeeded=succeeded,
         roles=choosing.after(state.roles, task.role, succeeded, task.iteration),
         own_usage=state.own_usage.plus(structs.replace(result.usage, attempts=1)),
-        updates_delivered=state.updates_delivered + told,
+        updates_delivered=told,
         changed_at_ms=around.clock.now_ms(),
     )
 

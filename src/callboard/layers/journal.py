@@ -34,8 +34,10 @@ def tell(around: Around, layer: Layer, kind: str, **facts: object) -> None:
         return
 
 
-def events(around: Around, layer: Layer, start_byte: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Events from a byte on, each with the byte behind it; a torn or strange line is passed over."""
+def events(
+    around: Around, layer: Layer, start_byte: int = 0
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Events from a byte on, each with the byte behind it; torn and strange lines are left out."""
     if around.disk.kind(layer.file(NAME)) is None:
         return
     data = around.disk.read(layer.file(NAME), MAX_JOURNAL_BYTES)

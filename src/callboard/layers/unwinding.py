@@ -52,7 +52,8 @@ def unwind(around: Around, parent: Layer, state: State, child: Layer, ended: Sta
 def outcome_of(around: Around, child: Layer, ended: State) -> ChildOutcome:
     """The facts of a child layer that has ended."""
     session = child.session
-    assert session.request_id is not None and session.parent_work_item_id is not None
+    assert session.request_id is not None
+    assert session.parent_work_item_id is not None
     evidence = [
         EvidenceRef(
             ref=f"session:{session.session_id}:/{folder}/{name}",
@@ -75,12 +76,17 @@ def outcome_of(around: Around, child: Layer, ended: State) -> ChildOutcome:
         stop_detail=ended.stop_detail,
         usage=ended.usage,
         evidence=tuple(evidence[:_MAX_EVIDENCE]),
-        completeness=_completeness(around, child, ended, {one.ref.split("/")[1] for one in evidence}),
+        completeness=_completeness(
+            around, child, ended, {one.ref.split("/")[1] for one in evidence}
+        ),
         ended_at_ms=ended.changed_at_ms,
     )
 
 
-def _completeness(around: Around, child: Layer, ended: State, kinds: set[str]) -> Completeness:
+def _completeness(
+    around: Around, child: Layer, ended: State, evidence: list[EvidenceRef]
+) -> Completeness:
+    kinds = {one.ref.split("/")[1] for one in evidence}
     attempts = set(around.disk.names(child.file("attempts")))
     seals = {name.removesuffix(".json") for name in around.disk.names(child.file("trace_seals"))}
     return Completeness(

@@ -1,4 +1,4 @@
-"""`inputs/updates.jsonl`: what the user adds while a layer is at work, given to its next attempt."""
+"""`inputs/updates.jsonl`: what the user adds while a layer is at work, for its next attempt."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add(around: Around, layer: Layer, text: str) -> int:
 
 
 def since(around: Around, layer: Layer, count: int) -> tuple[str, ...]:
-    """All updates but the first `count`; a line that is torn or strange counts and is passed over."""
+    """All updates but the first `count` lines; a line that is torn or strange is left out."""
     found = []
     for line in _data(around, layer).split(b"\n")[:-1][count:]:
         try:

@@ -25,9 +25,7 @@ class StopRequest(base.Record, frozen=True, kw_only=True):
 
 def ask(around: Around, root: Layer, reason: str) -> bool:
     """Ask for the end of a tree; False: somebody has asked before, and that stays."""
-    request = StopRequest(
-        schema_version=1, reason=reason, requested_at_ms=around.clock.now_ms()
-    )
+    request = StopRequest(schema_version=1, reason=reason, requested_at_ms=around.clock.now_ms())
     return around.disk.publish_new(root.file(NAME), base.encode(request))
 
 

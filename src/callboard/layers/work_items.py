@@ -6,21 +6,16 @@ prose and stays as it is, to the byte. No file is touched here.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import AliasEvent, NodeEvent
 
 from callboard.errors import CallboardError
 from callboard.layers import names
-from callboard.layers.records.base import convert
 from callboard.layers.records.items import ItemFields
+from callboard.layers.yaml_records.faults import Faults
+from callboard.layers.yaml_records.typed import read_yaml
 from callboard.visible import visible
 
 MAX_LEDGER_BYTES = 4 * 1024 * 1024
@@ -126,7 +121,7 @@ def _items(lines: list[str]) -> Iterator[Item]:
             first = number + 1 if heading is not None and _OPEN.fullmatch(line) else 0
             continue
         matched = _HEADING.fullmatch(line)
-        if line.startswith("## ") or line.startswith("# "):
+        if line.startswith(("## ", "# ")):
             if heading is not None:
                 raise _invalid(heading[0], f"the item {visible(heading[1]['id'])!r} has no block")
             heading = (number, matched) if matched else None
@@ -139,31 +134,16 @@ def _items(lines: list[str]) -> Iterator[Item]:
 def _item(lines: list[str], heading: tuple[int, re.Match[str]], first: int, end: int) -> Item:
     at, matched = heading
     item_id = names.check_key(matched["id"], "work item id")
-    value = _yaml("".join(lines[first:end]), first)
-    what = f"the item {visible(item_id)!r} of {NAME}"
-    try:
-        fields = convert(value, ItemFields, what)
-    except CallboardError as error:
-        raise _invalid(first, error.message) from error
-    title = matched["title"]
-    if not title:
-        raise _invalid(at, f"{what} has no title")
-    return Item(item_id, title, fields, first, end)
-
-
-def _yaml(text: str, first: int) -> Any:
-    reader = YAML(typ="safe", pure=True)
-    try:
-        for event in reader.parse(io.StringIO(text)):
-            if isinstance(event, AliasEvent) or (
-                isinstance(event, NodeEvent) and (event.anchor or getattr(event, "tag", None))
-            ):
-                raise _invalid(first + event.start_mark.line, "anchors, aliases and tags are not used")
-        return reader.load(text)
-    except YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = first + (mark.line if mark is not None else 0)
-        raise _invalid(line, f"it is no YAML: {getattr(error, 'problem', None) or error}") from error
+    if not matched["title"]:
+        raise _invalid(at, f"the item {visible(item_id)!r} has no title")
+    faults = Faults()
+    found = read_yaml("".join(lines[first:end]).encode(), ItemFields, NAME, faults)
+    if found is None:
+        fault = faults.in_order()[0]
+        raise _invalid(
+            first + fault.line - 1, f"{fault.pointer or 'the block'}: {fault.message}", faults.count
+        )
+    return Item(item_id, matched["title"], found[0], first, end)
 
 
 def _line_of(lines: list[str], found: Item, name: str) -> int | None:
@@ -174,10 +154,11 @@ def _line_of(lines: list[str], found: Item, name: str) -> int | None:
     return None
 
 
-def _invalid(line: int, what: str) -> CallboardError:
+def _invalid(line: int, what: str, count: int = 1) -> CallboardError:
+    more = f" (and {count - 1} more in this item)" if count > 1 else ""
     return CallboardError(
         "work_items_invalid",
-        f"{NAME} line {line + 1}: {what}",
+        f"{NAME} line {line + 1}: {what}{more}",
         "give each item a heading `## id: title` and one fenced yaml block with its fields",
         {"line": line + 1},
     )

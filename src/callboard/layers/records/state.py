@@ -33,6 +33,8 @@ class Task(Record, frozen=True, kw_only=True):
     role: Name
     iteration: Positive
     assignment_sha256: Sha256
+    updates_to: Count = 0
+    """How many lines of `inputs/updates.jsonl` were there when it was frozen."""
     work_item_id: Key | None = None
 
 

@@ -5,6 +5,7 @@ Source: specification 3; layers.md §4 (accepting a request).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -100,9 +101,11 @@ def rejected(around: Around, layer: Layer) -> list[Rejection]:
 def _check_id(around: Around, layer: Layer, request: ChildRequest, sha256: str) -> None:
     """A request id stands for one body for ever, and for no other name that looks the same."""
     mine = names.twin(request.request_id)
-    known = [(one.request_id, one.body_sha256) for one in accepted(around, layer)]
-    known += [(one.request_id, one.body_sha256) for one in rejected(around, layer) if one.request_id]
-    for other, other_sha256 in known:
+    known: list[Acceptance | Rejection] = [*accepted(around, layer), *rejected(around, layer)]
+    for one in known:
+        other, other_sha256 = one.request_id, one.body_sha256
+        if other is None:
+            continue
         if other == request.request_id and other_sha256 != sha256:
             raise CallboardError(
                 "request_conflict",
@@ -128,7 +131,7 @@ def _check_origin(around: Around, layer: Layer, request: ChildRequest) -> None:
         raise CallboardError(
             "request_origin_unknown",
             f"{attempt_id!r} is no attempt of this layer that has ended and may ask for a child",
-            f"only attempts of {', '.join(contract.request_roles)} may; copy the id from the assignment",
+            f"copy the id from the assignment of one of {', '.join(contract.request_roles)}",
             {"attempt": attempt_id},
         )
     for one in accepted(around, layer):
@@ -171,10 +174,15 @@ def _check_lineage(around: Around, layer: Layer, state: State, request: ChildReq
 def _check_limits(around: Around, root: Layer, layer: Layer, state: State) -> None:
     limits = root.session.limits
     assert limits is not None, "a root has limits"
-    below = sum(1 for one in tree.walk(around.disk, root)) - 1
+    below = _descendants(around, root.place)
     for code, what, found, limit in (
         ("depth_limit", "depth", layer.session.depth + 1, limits.max_depth),
-        ("children_limit", "child layers of this layer", state.children_made + 1, limits.max_children),
+        (
+            "children_limit",
+            "children of this layer",
+            state.children_made + 1,
+            limits.max_children,
+        ),
         ("descendants_limit", "layers below the root", below + 1, limits.max_descendants),
     ):
         if found > limit:
@@ -186,6 +194,13 @@ def _check_limits(around: Around, root: Layer, layer: Layer, state: State) -> No
             )
 
 
+def _descendants(around: Around, place: str) -> int:
+    """How many layers lie below one, told by their names alone, as there may be many."""
+    folder = f"{place}/children"
+    made = [name for name in around.disk.names(folder) if not name.startswith(".")]
+    return len(made) + sum(_descendants(around, f"{folder}/{name}") for name in made)
+
+
 def _inputs(around: Around, layer: Layer, request: ChildRequest) -> dict[str, bytes]:
     """The bytes of all inputs, each exactly what was declared."""
     files: dict[str, bytes] = {}
@@ -193,7 +208,11 @@ def _inputs(around: Around, layer: Layer, request: ChildRequest) -> dict[str, by
     total = 0
     for number, one in enumerate(request.inputs, start=1):
         # A request is read by the child as well: there, `parent:` is this layer.
-        ref = "session" + one.ref.removeprefix("parent") if one.ref.startswith("parent:/") else one.ref
+        ref = (
+            "session" + one.ref.removeprefix("parent")
+            if one.ref.startswith("parent:/")
+            else one.ref
+        )
         place = references.place_of(around.disk, layer, ref)
         if place.removeprefix(f"{layer.place}/") in MUTABLE:
             raise CallboardError(
@@ -273,4 +292,3 @@ def _check_snapshot(layer: Layer, request: ChildRequest, data: bytes) -> None:
                 "leave the snapshot as it is, and use a new request id with a new snapshot",
                 {"field": name},
             )
-

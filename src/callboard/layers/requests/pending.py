@@ -86,7 +86,8 @@ def _ready(
 ) -> judging.Ready:
     if one.refusal is not None:
         raise one.refusal
-    assert one.request is not None and one.body is not None
+    assert one.request is not None
+    assert one.body is not None
     attempt_id = one.request.origin.parent_attempt_id
     if fresh[attempt_id] > 1:
         raise CallboardError(

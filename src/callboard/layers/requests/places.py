@@ -1,4 +1,4 @@
-"""Where requests lie in a layer, and which of its files no child may rely on. No file is touched."""
+"""Where requests lie in a layer, and which of its files no child may rely on. It does no I/O."""
 
 from __future__ import annotations
 

@@ -57,7 +57,11 @@ def _bytes_of(around: Around, layer: Layer, name: str) -> bytes | None:
 
 def _kept_name(around: Around, layer: Layer, name: str, body: bytes | None) -> str:
     """The same for the same file; a folder or link gets a number where the name is taken."""
-    plain = name if _PLAIN.fullmatch(name) else f"name_{sha256_hex(name.encode('utf-8', 'surrogateescape'))[:16]}"
+    plain = (
+        name
+        if _PLAIN.fullmatch(name)
+        else f"name_{sha256_hex(name.encode('utf-8', 'surrogateescape'))[:16]}"
+    )
     if body is not None:
         return f"{sha256_hex(body)[:16]}_{plain}"
     number = 1

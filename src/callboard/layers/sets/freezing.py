@@ -40,6 +40,11 @@ class FrozenSet:
     configs: Mapping[str, bytes]
     prompts: Mapping[str, bytes]
 
+    def files(self) -> dict[str, bytes]:
+        """The bytes by their places in a layer, which keeps them as they were frozen."""
+        found = {f"workflow/{role}/config.yaml": data for role, data in self.configs.items()}
+        return found | {f"workflow/{role}/prompt.md": data for role, data in self.prompts.items()}
+
 
 @dataclass(slots=True)
 class _Read:
