@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from typing import IO
 
 from callboard.errors import CallboardError
 
@@ -32,6 +33,26 @@ def read_regular(
     `file_unreadable`, or `code` for more than `limit_bytes`; `what` names the file's role.
     """
     shown = shown_name(name)
+    with open_regular(name, what=what, dir_fd=dir_fd) as stream:
+        try:
+            size_bytes = os.fstat(stream.fileno()).st_size
+            if size_bytes > limit_bytes:
+                raise _too_large(what, shown, size_bytes, limit_bytes, code)
+            data = stream.read(limit_bytes + 1)
+        except OSError as error:
+            raise _unreadable(what, shown, error) from error
+    # A file may grow, or state no size, while it is read.
+    if len(data) > limit_bytes:
+        raise _too_large(what, shown, len(data), limit_bytes, code)
+    return data
+
+
+def open_regular(name: str, *, what: str, dir_fd: int | None = None) -> IO[bytes]:
+    """The regular file `name`, open to be read; refusals as of `read_regular`, save for its size.
+
+    Whoever opens it bounds what is read of it.
+    """
+    shown = shown_name(name)
     try:
         descriptor = os.open(name, _FLAGS, dir_fd=dir_fd)
     except FileNotFoundError as error:
@@ -47,23 +68,11 @@ def read_regular(
         raise CallboardError(
             "file_missing", f"{what} {shown!r} holds a NUL character", "check the path"
         ) from error
-    try:
-        status = os.fstat(descriptor)
-        # Before Python wraps the descriptor, which it refuses to do for a folder.
-        if not stat.S_ISREG(status.st_mode):
-            raise _not_regular(what, shown)
-        if status.st_size > limit_bytes:
-            raise _too_large(what, shown, status.st_size, limit_bytes, code)
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(limit_bytes + 1)
-    except OSError as error:
-        raise _unreadable(what, shown, error) from error
-    finally:
+    # Before Python wraps the descriptor, which it refuses to do for a folder.
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-    # A file may grow, or state no size, while it is read.
-    if len(data) > limit_bytes:
-        raise _too_large(what, shown, len(data), limit_bytes, code)
-    return data
+        raise _not_regular(what, shown)
+    return os.fdopen(descriptor, "rb")
 
 
 def _not_regular(what: str, shown: str) -> CallboardError:

@@ -13,10 +13,10 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from callboard.errors import CallboardError
-from callboard.regular import read_regular, shown_name
+from callboard.regular import open_regular, read_regular, shown_name
 
 MAX_STEPS = 256
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -50,15 +50,9 @@ class Disk:
 
     def kind(self, place: str) -> Kind | None:
         """What is there; a link is `other`. None: nothing."""
-        try:
-            with self._parent(place) as (folder, name):
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
+        found = self.facts(place)
+        if found is None:
             return None
-        except CallboardError as error:
-            if error.code == "file_missing":
-                return None
-            raise
         if stat.S_ISREG(found.st_mode):
             return "file"
         return "folder" if stat.S_ISDIR(found.st_mode) else "other"
@@ -93,6 +87,34 @@ class Disk:
             return read_regular(
                 name, limit_bytes, what=what or place, dir_fd=folder, code="resource_limit"
             )
+
+    def facts(self, place: str) -> os.stat_result | None:
+        """What the system knows of what is there, a link itself included. None: nothing."""
+        try:
+            with self._parent(place) as (folder, name):
+                return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except CallboardError as error:
+            if error.code == "file_missing":
+                return None
+            raise
+
+    def target(self, place: str) -> bytes:
+        """Where a link leads, as it says it; `OSError` where there is no link."""
+        with self._parent(place) as (folder, name):
+            return os.readlink(os.fsencode(name), dir_fd=folder)
+
+    @contextlib.contextmanager
+    def reading(self, place: str) -> Iterator[IO[bytes]]:
+        """A regular file of any size, open to be read piece by piece.
+
+        Raises `file_missing`, `file_not_regular`, `file_unreadable` or `path_invalid`.
+        """
+        with self._parent(place) as (folder, name):
+            stream = open_regular(name, what=place, dir_fd=folder)
+        with stream:
+            yield stream
 
     # --- changing -----------------------------------------------------------------------------
 
