@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import structs
 
 from callboard.layers import (
-    attempts,
+    beginning,
     choosing,
     finishing,
     journal,
@@ -22,7 +22,6 @@ from callboard.layers import (
     stopping,
     tree,
     unwinding,
-    updates,
     user_stop,
 )
 from callboard.layers.around import Around
@@ -114,26 +113,9 @@ class Coordinator:
         if choice.role is None:
             reasons = "; ".join(f"{one.role}: {one.reason}" for one in choice.verdicts)
             return self._end(layer, state, "no_role", reasons)
-        frozen = attempts.freeze(
-            self._around,
-            layer,
-            choice.role,
-            state=state,
-            updates=updates.since(self._around, layer, state.updates_delivered),
-        )
-        state = structs.replace(
-            state,
-            revision=state.revision + 1,
-            iteration=state.iteration + 1,
-            task=frozen.task,
-            changed_at_ms=self._around.clock.now_ms(),
-        )
-        tree.write_state(self._around.disk, layer, state)
-        journal.tell(
-            self._around, layer, "attempt_began",
-            attempt_id=frozen.task.attempt_id, role=frozen.task.role,
-        )  # fmt: skip
-        return Step("began", session_id, frozen.task.attempt_id)
+        state = beginning.begin(self._around, layer, state, choice.role)
+        assert state.task is not None
+        return Step("began", session_id, state.task.attempt_id)
 
     def _end(self, layer: Layer, state: State, reason: StopReason, detail: str) -> Step:
         tree.write_state(

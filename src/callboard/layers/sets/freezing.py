@@ -42,8 +42,8 @@ class FrozenSet:
 
     def files(self) -> dict[str, bytes]:
         """The bytes by their places in a layer, which keeps them as they were frozen."""
-        found = {f"workflow/{role}/config.yaml": data for role, data in self.configs.items()}
-        return found | {f"workflow/{role}/prompt.md": data for role, data in self.prompts.items()}
+        found = {f"workflows/{role}/config.yaml": data for role, data in self.configs.items()}
+        return found | {f"workflows/{role}/prompt.md": data for role, data in self.prompts.items()}
 
 
 @dataclass(slots=True)

@@ -1,0 +1,77 @@
+"""Beginning an attempt of the chosen role: everything it is given is gathered, and frozen.
+
+Source: layers.md §4. The folder of the attempt comes first and the state after it, so that a
+coordinator that dies between takes the same attempt up again.
+"""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from callboard.layers import attempts, changes, journal, tree, updates
+from callboard.layers.around import Around
+from callboard.layers.prompting import render
+from callboard.layers.records.assignment import AcceptedInput
+from callboard.layers.records.base import digest
+from callboard.layers.records.state import State, Task
+from callboard.layers.records.workflow import FrozenRole
+from callboard.layers.tree import Layer
+
+ARTIFACTS = "inputs/artifacts"
+_MAX_INPUT_BYTES = 16 * 1024 * 1024
+
+
+def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State:
+    """The layer's state with an attempt of `role` as its task."""
+    iteration = state.iteration + 1
+    # Counted first: a line that comes in between is told twice rather than never.
+    updates_to = updates.count(around, layer)
+    frozen = attempts.freeze(
+        around.disk,
+        layer,
+        role,
+        config=tree.read_file(around.disk, layer.file("workflows", role.name, "config.yaml")),
+        prompt=tree.read_file(around.disk, layer.file("workflows", role.name, "prompt.md")),
+        iteration=iteration,
+        state=state,
+        goal=tree.read_goal(around.disk, layer),
+        updates=updates.since(around, layer, state.updates_delivered),
+        inputs=_inputs(around, layer),
+        git_head=_head(around),
+        request_id=layer.session.request_id,
+        work_item_id=None,
+        render=render,
+    )
+    state = structs.replace(
+        state,
+        revision=state.revision + 1,
+        iteration=iteration,
+        task=Task(
+            attempt_id=frozen.attempt_id,
+            role=role.name,
+            iteration=iteration,
+            assignment_sha256=frozen.assignment_sha256,
+            updates_to=updates_to,
+        ),
+        changed_at_ms=around.clock.now_ms(),
+    )
+    tree.write_state(around.disk, layer, state)
+    journal.tell(around, layer, "attempt_began", attempt_id=frozen.attempt_id, role=role.name)
+    return state
+
+
+def _inputs(around: Around, layer: Layer) -> list[AcceptedInput]:
+    """The files that were frozen into this layer when it was made."""
+    found = []
+    for name in around.disk.names(layer.file(ARTIFACTS)):
+        data = around.disk.read(layer.file(ARTIFACTS, name), _MAX_INPUT_BYTES)
+        ref = f"session:/{ARTIFACTS}/{name}"
+        found.append(AcceptedInput(ref=ref, sha256=digest(data), size_bytes=len(data)))
+    return found
+
+
+def _head(around: Around) -> str | None:
+    git_dir = changes.git_dir_of(around.disk.root)
+    if around.git is None or git_dir is None:
+        return None
+    return changes.head_of(around.git, git_dir)
