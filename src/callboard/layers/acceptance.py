@@ -7,7 +7,7 @@ layers.md §§3, 4.
 from __future__ import annotations
 
 from callboard.errors import CallboardError
-from callboard.layers import references, tree
+from callboard.layers import references, stored
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
@@ -51,8 +51,8 @@ def accept(
             "only what a child that has ended came to can be judged",
             {"request": request_id},
         )
-    data = tree.read_file(around.disk, place)
-    outcome = tree.read_record(around.disk, place, ChildOutcome)
+    data = stored.read_file(around.disk, place)
+    outcome = stored.read_record(around.disk, place, ChildOutcome)
     if decision == "accepted" and not evidence:
         raise CallboardError(
             "acceptance_unfounded",
@@ -84,7 +84,7 @@ def accept(
 
 def _standing(around: Around, place: str, wanted: ParentAcceptance) -> ParentAcceptance:
     """The judgement that stands, where it says the same; said again it changes nothing."""
-    found = tree.read_record(around.disk, place, ParentAcceptance)
+    found = stored.read_record(around.disk, place, ParentAcceptance)
     if (found.decision, found.outcome_sha256) == (wanted.decision, wanted.outcome_sha256):
         return found
     raise CallboardError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from callboard.layers import attempts, changes, journal, tree, updates
+from callboard.layers import attempts, changes, journal, stored, tree, updates
 from callboard.layers.around import Around
 from callboard.layers.prompting import render
 from callboard.layers.records.assignment import AcceptedInput
@@ -30,8 +30,8 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
         around.disk,
         layer,
         role,
-        config=tree.read_file(around.disk, layer.file("workflows", role.name, "config.yaml")),
-        prompt=tree.read_file(around.disk, layer.file("workflows", role.name, "prompt.md")),
+        config=stored.read_file(around.disk, layer.file("workflows", role.name, "config.yaml")),
+        prompt=stored.read_file(around.disk, layer.file("workflows", role.name, "prompt.md")),
         iteration=iteration,
         state=state,
         goal=tree.read_goal(around.disk, layer),

@@ -97,6 +97,11 @@ def clear(around: Around, layer: Layer, verdict: Verdict) -> None:
         around.disk.remove(layer.file(NAME))
 
 
+def of(value: object) -> Control:
+    """The control that a caller's fields make. Raises `record_invalid`."""
+    return base.convert(value, Control, "the control")
+
+
 def publish(around: Around, assigned: Assigned, control: Control) -> None:
     """Write the control of the attempt under way, after the checks that can be made already.
 

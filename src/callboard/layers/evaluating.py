@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callboard.errors import CallboardError
-from callboard.layers import references, subject, tree
+from callboard.layers import references, stored, subject
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.checks import run_check
@@ -124,7 +124,9 @@ def fault_of(around: Around, layer: Layer, ref: str) -> CallboardError | None:
         return _unfit("eval_receipt_unknown", f"{ref!r} is no receipt of this layer", error.message)
     failed = [one.check_id for one in receipt.checks if one.verdict != "pass"]
     if receipt.verdict != "pass" or failed:
-        return _unfit("eval_failed", f"the receipt {receipt.receipt_id} says fail", ", ".join(failed))
+        return _unfit(
+            "eval_failed", f"the receipt {receipt.receipt_id} says fail", ", ".join(failed)
+        )
     if (receipt.session_id, receipt.goal_contract_sha256) != (
         layer.session.session_id,
         layer.session.goal_contract_sha256,
@@ -138,7 +140,9 @@ def fault_of(around: Around, layer: Layer, ref: str) -> CallboardError | None:
     if present != checked:
         names = sorted(set(present.items()) ^ set(checked.items()))
         return _unfit(
-            "eval_checks_changed", "the checks are not those that ran", ", ".join(n for n, _ in names)
+            "eval_checks_changed",
+            "the checks are not those that ran",
+            ", ".join(n for n, _ in names),
         )
     found = _subject(around)
     if found != receipt.subject:
@@ -155,7 +159,7 @@ def _read(around: Around, layer: Layer, ref: str) -> EvalReceipt:
     folder, _, name = place.rpartition("/")
     if folder != layer.file(RECEIPTS) or not name.endswith(".json"):
         raise CallboardError("reference_invalid", f"it is not in {RECEIPTS}", "cite a receipt")
-    return tree.read_record(around.disk, place, EvalReceipt)
+    return stored.read_record(around.disk, place, EvalReceipt)
 
 
 def _subject(around: Around) -> GitSubject:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from callboard.errors import CallboardError
-from callboard.layers import names, sets, tree
+from callboard.layers import names, sets, stored, tree
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.session import GoalContract, Limits, RepositoryIdentity, Session
@@ -29,7 +29,7 @@ def prepare(around: Around) -> RepositoryIdentity:
         created_at_ms=around.clock.now_ms(),
     )
     around.disk.publish_new(REPOSITORY, base.encode(made))
-    return tree.read_record(around.disk, REPOSITORY, RepositoryIdentity)
+    return stored.read_record(around.disk, REPOSITORY, RepositoryIdentity)
 
 
 def start(

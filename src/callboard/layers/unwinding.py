@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from callboard.layers import journal, tree
+from callboard.layers import journal, stored, tree
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.outcomes import ChildOutcome, Completeness, EvidenceRef
@@ -25,8 +25,8 @@ def unwind(around: Around, parent: Layer, state: State, child: Layer, ended: Sta
     outcome = outcome_of(around, child, ended)
     place = parent.file(OUTCOMES, f"{outcome.request_id}.json")
     data = base.encode(outcome)
-    if not around.disk.publish_new(place, data) and tree.read_file(around.disk, place) != data:
-        raise tree.corrupt(place, "it is not what the child layer came to")
+    if not around.disk.publish_new(place, data) and stored.read_file(around.disk, place) != data:
+        raise stored.corrupt(place, "it is not what the child layer came to")
     _index(around, parent, outcome)
     rolled = state.rolled_sessions
     usage = state.rolled_usage
@@ -76,9 +76,7 @@ def outcome_of(around: Around, child: Layer, ended: State) -> ChildOutcome:
         stop_detail=ended.stop_detail,
         usage=ended.usage,
         evidence=tuple(evidence[:_MAX_EVIDENCE]),
-        completeness=_completeness(
-            around, child, ended, {one.ref.split("/")[1] for one in evidence}
-        ),
+        completeness=_completeness(around, child, ended, evidence),
         ended_at_ms=ended.changed_at_ms,
     )
 

@@ -10,7 +10,8 @@ from typing import Literal
 
 from callboard.layers.around import Around
 from callboard.layers.records import base
-from callboard.layers.tree import Layer, read_record
+from callboard.layers.stored import read_record
+from callboard.layers.tree import Layer
 
 NAME = "stop_request.json"
 

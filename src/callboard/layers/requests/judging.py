@@ -5,7 +5,6 @@ Source: specification 3; layers.md §4 (accepting a request).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,0 +1,307 @@
+"""Layers: the façade that surfaces and users call, for the trees of one repository.
+
+Every rule lives below it. What agents say of their attempt goes by their assignment alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any, Literal
+
+from callboard.errors import CallboardError
+from callboard.layers import stored, (
+    acceptance,
+    assigned,
+    checking,
+    choosing,
+    controls,
+    dispatching,
+    evaluating,
+    journal,
+    locking,
+    sets,
+    starting,
+    tree,
+    updates,
+    user_stop,
+)
+from callboard.layers import around as surroundings
+from callboard.layers.around import Around
+from callboard.layers.checking import Finding
+from callboard.layers.choosing import Choice
+from callboard.layers.coordinating import Coordinator, Step
+from callboard.layers.dispatching import Dispatched
+from callboard.layers.records.control import AttemptedRoute, Control
+from callboard.layers.records.evaluation import EvalReceipt
+from callboard.layers.records.outcomes import ChildOutcome, Decision, ParentAcceptance
+from callboard.layers.records.requests import Acceptance, Rejection
+from callboard.layers.records.session import GoalContract, Limits
+from callboard.layers.records.state import State
+from callboard.layers.requests import judging
+from callboard.layers.requests.places import PENDING
+from callboard.layers.tree import Layer
+from callboard.visible import visible
+
+__all__ = ["Layers", "Node", "Requests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One layer as `status` tells it."""
+
+    layer: Layer
+    state: State
+    goal: GoalContract
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """All requests of one layer: what is pending, by file, and what was decided."""
+
+    session_id: str
+    pending: tuple[str, ...]
+    accepted: tuple[Acceptance, ...]
+    rejected: tuple[Rejection, ...]
+
+
+class Layers:
+    """The layers of one repository. It holds nothing but its surroundings."""
+
+    def __init__(self, around: Around) -> None:
+        self._around = around
+
+    @classmethod
+    def open(cls, repository: Path, environment: Mapping[str, str]) -> Layers:
+        """The layers of the repository at the absolute path `repository`.
+
+        `environment` is what harnesses and checks may get variables from.
+        """
+        return cls(surroundings.of_machine(repository, environment))
+
+    # --- trees --------------------------------------------------------------------------------
+
+    def init(self, workflow_set: str, harness: Sequence[str] = ()) -> list[str]:
+        """Put a packaged workflow set into the repository; gives the files that were written."""
+        starting.prepare(self._around)
+        return sets.install(self._around.disk, workflow_set, harness)
+
+    def start(
+        self,
+        goal: str,
+        *,
+        workflow_set: str = "planner_dispatcher",
+        limits: Limits | None = None,
+        **criteria: Sequence[str],
+    ) -> Node:
+        """A new root layer. `criteria` are the lists of a goal contract, by their names."""
+        given = {name: list(texts) for name, texts in criteria.items()}
+        made = starting.start(self._around, workflow_set, goal, given, limits or Limits())
+        return self._node(made)
+
+    def run(
+        self,
+        session_id: str | None = None,
+        *,
+        once: bool = False,
+        stop: Event | None = None,
+        told: Callable[[Step], None] = lambda _step: None,
+    ) -> Step:
+        """Coordinate a tree until it is over, or `stop` is set; `once`: one step alone.
+
+        Raises `coordinator_busy` where another process does, and what damage there is.
+        """
+        with locking.coordinator(self._around):
+            root = tree.root(self._around.disk, session_id)
+            coordinator = Coordinator(self._around, root, stop or Event())
+            if not once:
+                return coordinator.run(told)
+            step = coordinator.step()
+            told(step)
+            return step
+
+    def status(self, session_id: str | None = None) -> tuple[Node, ...]:
+        """All layers of a tree, parents first; of all trees where none is named."""
+        disk = self._around.disk
+        roots = tree.roots(disk) if session_id is None else [session_id]
+        return tuple(
+            self._node(layer) for root in roots for layer in tree.walk(disk, tree.root(disk, root))
+        )
+
+    def next(self, session_id: str | None = None) -> tuple[Node, Choice | None]:
+        """The deepest layer, and which role would go next there; None: it does not choose now."""
+        layer, state = self._deepest(session_id)
+        node = Node(layer, state, tree.read_goal(self._around.disk, layer))
+        if state.phase != "ready":
+            return node, None
+        return node, choosing.choose(tree.read_contract(self._around.disk, layer), state)
+
+    def update(self, text: str, session_id: str | None = None) -> tuple[Node, int]:
+        """Tell the deepest layer something; its next attempt is given it."""
+        layer, _state = self._deepest(session_id)
+        return self._node(layer), updates.add(self._around, layer, text)
+
+    def stop(self, reason: str, session_id: str | None = None) -> bool:
+        """Ask for the end of a tree; False: somebody has asked before."""
+        return user_stop.ask(self._around, tree.root(self._around.disk, session_id), reason)
+
+    def check(self, session_id: str | None = None) -> tuple[Finding, ...]:
+        """Everything that is wrong with a tree, or with all trees; nothing is changed."""
+        return checking.check(self._around, session_id)
+
+    # --- requests and outcomes ----------------------------------------------------------------
+
+    def requests(self, session_id: str | None = None) -> tuple[Requests, ...]:
+        """The requests of every layer that has some."""
+        around = self._around
+        found = []
+        for node in self.status(session_id):
+            layer = node.layer
+            one = Requests(
+                layer.session.session_id,
+                tuple(around.disk.names(layer.file(PENDING))),
+                tuple(judging.accepted(around, layer)),
+                tuple(judging.rejected(around, layer)),
+            )
+            if one.pending or one.accepted or one.rejected:
+                found.append(one)
+        return tuple(found)
+
+    def outcomes(
+        self, session_id: str | None = None
+    ) -> tuple[tuple[ChildOutcome, ParentAcceptance | None], ...]:
+        """What the child layers came to, each with its parent's judgement, if there is one."""
+        disk = self._around.disk
+        found = []
+        for node in self.status(session_id):
+            for name in disk.names(node.layer.file("child_outcomes")):
+                if name.startswith("."):
+                    continue
+                outcome = stored.read_record(
+                    disk, node.layer.file("child_outcomes", name), ChildOutcome
+                )
+                own = node.layer.file(acceptance.FOLDER, name)
+                judged = None
+                if disk.kind(own) is not None:
+                    judged = stored.read_record(disk, own, ParentAcceptance)
+                found.append((outcome, judged))
+        return tuple(found)
+
+    def accept(
+        self,
+        request_id: str,
+        decision: Decision,
+        rationale: str,
+        evidence: Sequence[str] = (),
+        *,
+        session_id: str | None = None,
+        assignment: Path | None = None,
+        superseding_request_id: str | None = None,
+        open_points: Sequence[str] = (),
+    ) -> ParentAcceptance:
+        """Judge an outcome: as the attempt of `assignment`, or as the user."""
+        who = None if assignment is None else assigned.read(self._around, assignment)
+        layer = who.layer if who is not None else self._asked(request_id, session_id)
+        return acceptance.accept(
+            self._around,
+            layer,
+            request_id,
+            decision,
+            rationale,
+            tuple(evidence),
+            superseding_request_id=superseding_request_id,
+            open_points=tuple(open_points),
+            assigned=who,
+        )
+
+    # --- what agents say of their attempt -----------------------------------------------------
+
+    def dispatch(self, assignment: Path, item_id: str) -> Dispatched:
+        """Publish the request of a selected item, or tell what became of an earlier one."""
+        return dispatching.dispatch(self._around, assigned.read(self._around, assignment), item_id)
+
+    def evaluate(self, assignment: Path) -> EvalReceipt:
+        """Run the checks of the layer's goal."""
+        return evaluating.evaluate(self._around, assigned.read(self._around, assignment))
+
+    def control(
+        self,
+        assignment: Path,
+        stop_reason: Literal["goal_met", "unresolvable_error"] | None,
+        *,
+        eval_receipt_ref: str | None = None,
+        summary: str | None = None,
+        blocker: str | None = None,
+        attempted_routes: Sequence[AttemptedRoute] = (),
+    ) -> Control:
+        """Say, as the attempt of `assignment`, that its layer is over; it is judged at its end."""
+        who = assigned.read(self._around, assignment)
+        identity = who.assignment.identity
+        value: dict[str, Any] = {
+            "schema_version": 2,
+            "control_id": f"control_{self._around.random(16)}",
+            "state": "running" if stop_reason is None else "stopped",
+            "stop_reason": stop_reason,
+            "producer": {
+                "session_id": identity.session_id,
+                "role": identity.role,
+                "attempt_id": identity.attempt_id,
+            },
+            "created_at_ms": self._around.clock.now_ms(),
+            "eval_receipt_ref": eval_receipt_ref,
+            "summary": summary,
+            "blocker": blocker,
+            "attempted_routes": [
+                {"route": one.route, "outcome": one.outcome, "evidence_ref": one.evidence_ref}
+                for one in attempted_routes
+            ],
+        }
+        control = controls.of(value)
+        controls.publish(self._around, who, control)
+        return control
+
+    def events(
+        self, session_id: str | None = None, start_byte: int = 0
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
+        """What happened in the deepest layer of a tree, or in the layer that is named."""
+        layer = self._layer(session_id) if session_id else self._deepest(None)[0]
+        return journal.events(self._around, layer, start_byte)
+
+    # --- parts --------------------------------------------------------------------------------
+
+    def _node(self, layer: Layer) -> Node:
+        disk = self._around.disk
+        return Node(layer, tree.read_state(disk, layer), tree.read_goal(disk, layer))
+
+    def _deepest(self, session_id: str | None) -> tuple[Layer, State]:
+        disk = self._around.disk
+        return tree.chain(disk, tree.root(disk, session_id))[-1]
+
+    def _layer(self, session_id: str) -> Layer:
+        disk = self._around.disk
+        for root in tree.roots(disk):
+            for layer in tree.walk(disk, tree.root(disk, root)):
+                if layer.session.session_id == session_id:
+                    return layer
+        raise tree.missing(session_id)
+
+    def _asked(self, request_id: str, session_id: str | None) -> Layer:
+        """The layer whose child the request made."""
+        if session_id is not None:
+            return self._layer(session_id)
+        places = [
+            node.layer
+            for node in self.status()
+            if judging.was_decided(self._around, node.layer, request_id)
+        ]
+        if len(places) == 1:
+            return places[0]
+        found = ", ".join(layer.session.session_id for layer in places) or "no layer"
+        raise CallboardError(
+            "request_ambiguous" if places else "request_missing",
+            f"the request {visible(request_id)!r} was accepted in {found}",
+            "name the layer" if places else "list the requests with `callboard layers requests`",
+            {"request": request_id, "layers": [layer.session.session_id for layer in places]},
+        )
