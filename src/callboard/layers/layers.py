@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any, Literal
 
 from callboard.errors import CallboardError
-from callboard.layers import stored, (
+from callboard.layers import (
     acceptance,
     assigned,
     checking,
@@ -24,6 +24,7 @@ from callboard.layers import stored, (
     locking,
     sets,
     starting,
+    stored,
     tree,
     updates,
     user_stop,

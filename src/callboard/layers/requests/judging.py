@@ -206,13 +206,7 @@ def _inputs(around: Around, layer: Layer, request: ChildRequest) -> dict[str, by
     twins: dict[str, str] = {}
     total = 0
     for number, one in enumerate(request.inputs, start=1):
-        # A request is read by the child as well: there, `parent:` is this layer.
-        ref = (
-            "session" + one.ref.removeprefix("parent")
-            if one.ref.startswith("parent:/")
-            else one.ref
-        )
-        place = references.place_of(around.disk, layer, ref)
+        place = references.place_for_child(around.disk, layer, one.ref)
         if place.removeprefix(f"{layer.place}/") in MUTABLE:
             raise CallboardError(
                 "input_mutable",
