@@ -13,7 +13,7 @@ import msgspec
 
 from callboard.canonical import sha256_hex
 from callboard.errors import CallboardError
-from callboard.layers import tree, work_items
+from callboard.layers import references, tree, work_items
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
@@ -172,7 +172,17 @@ def _request_ids(around: Around, assigned: Assigned, item_id: str) -> list[str]:
 
 def _input(around: Around, assigned: Assigned, ref: str) -> Input:
     data = read_ref(around.disk, assigned.layer, ref, MAX_INPUT_BYTES)
-    return Input(ref=ref, sha256=base.digest(data))
+    return Input(ref=_for_child(assigned, ref), sha256=base.digest(data))
+
+
+def _for_child(assigned: Assigned, ref: str) -> str:
+    """The reference as the child will read it, who has this layer as its parent."""
+    found = references.parse(ref)
+    if found.scheme == "session" and found.session_id is None:
+        return f"parent:/{found.path}"
+    if found.scheme == "parent":
+        return f"session:{assigned.layer.session.parent_session_id}:/{found.path}"
+    return ref
 
 
 def _is(around: Around, place: str, data: bytes) -> bool:
