@@ -203,12 +203,12 @@ def _frozen(read: _Read, name: str) -> FrozenSet:
 
 def _missing(disk: Disk, name: str) -> CallboardError:
     there = [found for found in disk.names(SETS) if disk.kind(f"{SETS}/{found}") == "folder"]
-    installed = ", ".join(there[:20]) or "none"
+    known = {*there, *packaged()}
     return CallboardError(
         "workflow_set_missing",
-        f"the repository has no workflow set {quoted(name)}",
-        f"in {SETS} there is {installed}{near(name, (*there, *packaged()))}; "
-        f"`callboard layers init --set NAME` installs one of {', '.join(packaged())}",
+        f"the repository has no workflow set {quoted(name)}{near(name, known)}",
+        f"`callboard layers init --set NAME` installs one of {', '.join(packaged())};"
+        f" sets of your own are folders in {SETS}",
         {"workflow_set": name, "there": there[:20], "packaged": list(packaged())},
     )
 
