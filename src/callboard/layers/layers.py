@@ -82,6 +82,11 @@ class Layers:
         """
         return cls(surroundings.of_machine(repository, environment))
 
+    @staticmethod
+    def packaged() -> tuple[str, ...]:
+        """The workflow sets that come with the program."""
+        return sets.packaged()
+
     # --- trees --------------------------------------------------------------------------------
 
     def init(self, workflow_set: str, harness: Sequence[str] = ()) -> list[str]:

@@ -132,6 +132,13 @@ def project_options(command: Command) -> Command:
     return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
 
 
+def layers_options(command: Command) -> Command:
+    """`--json` and `--repo`: layers belong to a repository and need no board."""
+    folder = "The repository (default: the one that holds this folder)."
+    command = _option("--repo", metavar="PATH", help=folder)(command)
+    return _option("--json", is_flag=True, help="Answer with one JSON document.")(command)
+
+
 def _fresh_request_id() -> str:
     from callboard.board.board import new_request_id
 

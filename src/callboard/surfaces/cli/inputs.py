@@ -52,3 +52,17 @@ def _standard_input(length: int, what: str) -> bytes:
     raise CallboardError(
         "file_unreadable", f"{found}, so there is no {what}", "name a file, or pipe one in"
     )
+
+
+def read_text(name: str, limit_bytes: int, what: str) -> str:
+    """As `read_input`, in UTF-8. Raises `text_invalid` for other bytes."""
+    data = read_input(name, limit_bytes=limit_bytes, what=what)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise CallboardError(
+            "text_invalid",
+            f"{what} is no UTF-8 at byte {error.start}",
+            "save the text as UTF-8",
+            {"byte": error.start},
+        ) from error
