@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
@@ -29,9 +28,10 @@ from callboard.surfaces.cli.layers_words import (
     requests_text,
     status_text,
 )
-from callboard.surfaces.cli.render import Hint, emit
+from callboard.surfaces.cli.render import Hint, emit, write_text
 
 if TYPE_CHECKING:
+    from callboard.layers.coordinating import Step
     from callboard.layers.layers import Layers
 
 C = TypeVar("C", bound=Callable[..., Any])
@@ -126,6 +126,7 @@ def init(ctx: click.Context, names: tuple[str, ...], harness: tuple[str, ...]) -
 @click.pass_context
 def start(
     ctx: click.Context,
+    /,
     goal: str | None,
     goal_file: str | None,
     workflow_set: str,
@@ -188,8 +189,12 @@ def run(ctx: click.Context, session: str | None, once: bool) -> None:
         ctx.exit(REFUSED)
 
 
-def _tell(did: str, session_id: str, detail: str) -> None:
-    print(f"{session_id} {did} {detail}".rstrip(), file=sys.stderr, flush=True)
+def _tell(step: Step) -> None:
+    write_text([f"{step.session_id} {step.did} {step.detail}".rstrip()], err=True)
+
+
+def _silent(_step: Step) -> None:
+    """Nothing but the one document is wanted."""
 
 
 @layers.command(short_help="Show the layers with their phases.")
@@ -416,7 +421,8 @@ def _lines(opened: Layers, session: str | None, follow: bool) -> Iterator[str]:
     at = 0
     pause = Event()
     while True:
-        for at, event in opened.events(session, at):  # noqa: B020
+        for end, event in opened.events(session, at):
+            at = end
             yield canonical.encode(event).decode()
         if not follow:
             return
