@@ -220,6 +220,8 @@ MEANINGS = {
     "ref_conflict": "a ref stands where another one needs a folder",
     "ref_invalid": "a ref's name or content is not valid",
     "ref_locked": "another program holds a ref's lock, or left it behind",
+    "reference_invalid": "a logical reference has not the form of one",
+    "reference_out_of_scope": "a reference leads where the layer that has it may not look",
     "registry_busy": "the run registry is in use; nothing was written",
     "registry_invalid": "the run registry is damaged",
     "registry_newer": "the run registry was written by a newer version",

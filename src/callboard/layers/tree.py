@@ -13,12 +13,12 @@ from typing import TypeVar
 from callboard.errors import CallboardError
 from callboard.layers.disk import Disk
 from callboard.layers.names import is_id
-from callboard.layers.records.base import MAX_RECORD_BYTES, Record, digest, encode
-from callboard.layers.records.base import read as read_bytes
+from callboard.layers.records.base import Record, digest, encode
 from callboard.layers.records.requests import ChildrenIndex
 from callboard.layers.records.session import GoalContract, Session
 from callboard.layers.records.state import State
 from callboard.layers.records.workflow import WorkflowContract
+from callboard.layers.stored import bounded, corrupt, parse_record, read_file, read_record
 from callboard.visible import visible
 
 LAYERS = ".callboard/layers"
@@ -49,10 +49,6 @@ FOLDERS = (
 MAX_DEPTH = 100
 """No layer lies deeper, whatever its root allows: its paths would grow too long to be used."""
 
-_DAMAGE = frozenset(
-    {"file_missing", "file_not_regular", "path_invalid", "record_invalid", "resource_limit"}
-)
-
 R = TypeVar("R", bound=Record)
 
 
@@ -74,55 +70,6 @@ class Layer:
 
 
 # --- reading --------------------------------------------------------------------------------------
-
-
-def read_record(disk: Disk, place: str, kind: type[R], *, limit_bytes: int = MAX_RECORD_BYTES) -> R:
-    """The record that the machine published at `place`.
-
-    Raises `layer_corrupt` (details: `file`, `what`, and `pointer` of a field) where the file is
-    missing, is no plain file or says something else than such a record.
-    """
-    return _record(read_file(disk, place, limit_bytes), kind, place, limit_bytes)
-
-
-def read_file(disk: Disk, place: str, limit_bytes: int = MAX_RECORD_BYTES) -> bytes:
-    """The bytes of a file that has to be there; `layer_corrupt` where it is not."""
-    try:
-        return disk.read(place, limit_bytes, what="the file")
-    except CallboardError as error:
-        if error.code in _DAMAGE:
-            raise corrupt(place, _plain(error), error) from error
-        raise
-
-
-def _record(data: bytes, kind: type[R], place: str, limit_bytes: int = MAX_RECORD_BYTES) -> R:
-    try:
-        return read_bytes(data, kind, "it", limit_bytes=limit_bytes)
-    except CallboardError as error:
-        if error.code in _DAMAGE:
-            raise corrupt(place, _plain(error, data), error) from error
-        raise
-
-
-def _plain(error: CallboardError, data: bytes | None = None) -> str:
-    if error.code == "file_missing":
-        return "it does not exist"
-    if data == b"":
-        return "it is empty"
-    if data is not None and not data.strip(b"\0"):
-        return f"it holds nothing but {len(data)} zero bytes"
-    return error.message
-
-
-def corrupt(place: str, what: str, cause: CallboardError | None = None) -> CallboardError:
-    """The refusal of a damaged file."""
-    extra = {} if cause is None else cause.details
-    return CallboardError(
-        "layer_corrupt",
-        f"{visible(place)}: {what}",
-        "run `callboard layers check` for all that is wrong; restore the file from a backup",
-        {**extra, "file": place, "what": what},
-    )
 
 
 def read_layer(disk: Disk, place: str) -> Layer:
@@ -211,7 +158,7 @@ def write_state(disk: Disk, layer: Layer, state: State) -> None:
     if wrong is not None:
         raise _conflict(place, wrong)
     _next(place, read_state(disk, layer).revision, state.revision)
-    disk.publish(place, _bounded(place, state))
+    disk.publish(place, bounded(place, state))
 
 
 def read_children(disk: Disk, layer: Layer) -> ChildrenIndex:
@@ -223,7 +170,7 @@ def write_children(disk: Disk, layer: Layer, index: ChildrenIndex) -> None:
     """Publish the next index; `state_conflict` unless its revision is the stored one and 1."""
     place = layer.file("children.json")
     _next(place, read_children(disk, layer).revision, index.revision)
-    disk.publish(place, _bounded(place, index))
+    disk.publish(place, bounded(place, index))
 
 
 def read_goal(disk: Disk, layer: Layer) -> GoalContract:
@@ -240,7 +187,7 @@ def read_contract(disk: Disk, layer: Layer) -> WorkflowContract:
 def _frozen(disk: Disk, layer: Layer, name: str, kind: type[R], sha256: str) -> R:
     place = layer.file(f"{name}.json")
     data = read_file(disk, place)
-    record = _record(data, kind, place)
+    record = parse_record(data, kind, place)
     if digest(data) != sha256:
         raise corrupt(place, f"it was changed: session.json says {sha256}, it has {digest(data)}")
     return record
@@ -258,18 +205,6 @@ def _conflict(place: str, what: str) -> CallboardError:
         "read it again and decide anew",
         {"file": place, "what": what},
     )
-
-
-def _bounded(place: str, record: Record) -> bytes:
-    data = encode(record)
-    if len(data) > MAX_RECORD_BYTES:
-        raise CallboardError(
-            "resource_limit",
-            f"{place} would have {len(data)} bytes, more than {MAX_RECORD_BYTES} are ever read",
-            "end this layer and go on in a new one",
-            {"file": place, "bytes": len(data), "limit_bytes": MAX_RECORD_BYTES},
-        )
-    return data
 
 
 # --- finding --------------------------------------------------------------------------------------
@@ -360,13 +295,13 @@ def broken(parent: Layer, session_id: str, what: str) -> CallboardError:
 def walk(disk: Disk, root: Layer) -> Iterator[Layer]:
     """Every layer of the tree, live or ended; parents first, children sorted."""
     yield root
-    for session_id in child_ids(disk, root):
+    for session_id in child_ids(disk, root.place):
         yield from walk(disk, child(disk, root, session_id))
 
 
-def child_ids(disk: Disk, layer: Layer) -> list[str]:
-    """The session ids of all child layers that have a folder."""
-    return _session_folders(disk, layer.file("children"))
+def child_ids(disk: Disk, place: str) -> list[str]:
+    """The session ids of all child layers that have a folder in the layer at `place`."""
+    return _session_folders(disk, f"{place}/children")
 
 
 def _session_folders(disk: Disk, place: str) -> list[str]:
@@ -425,11 +360,11 @@ def _frozen_files(
     files = {
         "goal.md": (goal_text.encode(), session.goal_sha256),
         "goal_contract.json": (
-            _bounded(f"{place}/goal_contract.json", goal),
+            bounded(f"{place}/goal_contract.json", goal),
             session.goal_contract_sha256,
         ),
         "workflow_contract.json": (
-            _bounded(f"{place}/workflow_contract.json", contract),
+            bounded(f"{place}/workflow_contract.json", contract),
             session.workflow_contract_sha256,
         ),
     }
