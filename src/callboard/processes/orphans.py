@@ -56,6 +56,14 @@ def stop_orphans(
     return _survivors(run_id, worker)
 
 
+def remaining(run_id: str, worker: ProcessIdentity | None) -> tuple[Survivor, ...]:
+    """What still runs of a run and is proven to be its own; nothing is signalled.
+
+    `worker` as for `stop_orphans`, of this host, pid namespace and boot.
+    """
+    return members.survivors(_ours(run_id, worker))
+
+
 def _unknown(run_id: str, worker: ProcessIdentity, why: str) -> CallboardError:
     return CallboardError(
         "process_unknown",

@@ -13,6 +13,7 @@ from callboard.layers.records.base import Count, Id, Name, Record, Sha256, Text,
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Usage
 
+SkipReason = Literal["link", "special", "name", "size", "unreadable"]
 ResultClass = Literal["success", "transient", "deterministic", "crash", "unknown"]
 
 
@@ -55,8 +56,9 @@ class Leftover(Record, frozen=True, kw_only=True):
 class AttemptResult(Record, frozen=True, kw_only=True):
     """`result.json`: how the harness ended. Written once by whoever ran it, or who proved it dead.
 
-    `detail` says in a word why where there is no exit status: `timed_out`, an errno name,
-    `runner_died`, `never_started`, `snapshot_changed`.
+    `detail` says in a word why where the exit status does not: `timed_out`, `stopped`,
+    `unfinished` (nothing could end it), `attempt_changed`, `runner_died`, or the errno name of a
+    start that failed. `notes` are remarks for people, such as on a usage report that was no use.
     """
 
     schema_version: Literal[1]
@@ -73,6 +75,7 @@ class AttemptResult(Record, frozen=True, kw_only=True):
     git_before: GitSubject | None
     git_after: GitSubject | None
     ended_at_ms: Time
+    notes: Annotated[tuple[Text, ...], msgspec.Meta(max_length=20)] = ()
 
 
 class AttemptFinished(Record, frozen=True, kw_only=True):
@@ -104,8 +107,18 @@ class TracedFile(Record, frozen=True, kw_only=True):
     size_bytes: Count
 
 
+class SkippedFile(Record, frozen=True, kw_only=True):
+    """Something in a trace of which there is no digest; `path` is shown with escapes."""
+
+    path: Text
+    reason: SkipReason
+
+
 class TraceManifest(Record, frozen=True, kw_only=True):
-    """`manifest.json` of an attempt's trace: everything that is in it."""
+    """`manifest.json` of an attempt's trace: everything that is in it.
+
+    `complete` is false where there was more than a manifest may name.
+    """
 
     schema_version: Literal[1]
     session_id: Id
@@ -113,6 +126,8 @@ class TraceManifest(Record, frozen=True, kw_only=True):
     git_before: GitSubject | None
     git_after: GitSubject | None
     files: tuple[TracedFile, ...]
+    skipped: tuple[SkippedFile, ...]
+    complete: bool
     created_at_ms: Time
 
 

@@ -1,0 +1,174 @@
+"""Having an attempt carried out, and awaiting its one result.
+
+A runner of its own does the work and goes on without whoever waits here. A second one is only
+started where no `process.json` says that one has begun; what cannot be known is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable
+from threading import Event
+
+from callboard.errors import CallboardError
+from callboard.layers.around import Around
+from callboard.layers.attempts import place_of
+from callboard.layers.disk import Disk
+from callboard.layers.records.attempt import AttemptProcess, AttemptResult
+from callboard.layers.records.state import Task
+from callboard.layers.records.workflow import WorkflowContract
+from callboard.layers.recovering import identity_of, recover, undecided
+from callboard.layers.results import read_process, read_result
+from callboard.layers.running import harness_of
+from callboard.layers.tree import Layer
+from callboard.processes import members
+from callboard.processes.identity import ProcessIdentity, look, state, why_unknown
+from callboard.visible import visible
+
+_LOOK_EVERY_S = 0.05
+_MAX_STARTS = 3
+_COMPLAINT_BYTES = 2_000
+
+# They outlive whoever started them, and must be collected all the same.
+_started: list[subprocess.Popen[bytes]] = []
+
+
+def carry_out(
+    disk: Disk,
+    layer: Layer,
+    contract: WorkflowContract,
+    task: Task,
+    around: Around,
+    stop: Event,
+) -> AttemptResult:
+    """The result of the layer's task, which is executed at most once, whoever asks how often.
+
+    A runner that is there is awaited, a dead one recovered from, and otherwise one is started.
+    Once `stop` is set the runner is asked to end the harness; without it the runner outlives the
+    caller. Raises `attempt_undecided` where nobody can know whether a runner lives,
+    `attempt_interrupted` where a stop came before anything was executed, `runner_failed` where
+    no runner could begin, and `layer_corrupt`.
+    """
+    attempt = task.attempt_id
+    harness = harness_of(contract, task)
+    starts = 0
+    while True:
+        process = _process(disk, layer, attempt)
+        if process is None:
+            result = read_result(disk, layer, attempt)
+            if result is not None:
+                return result
+            if stop.is_set():
+                raise _interrupted(attempt)
+            if starts == _MAX_STARTS:
+                raise _failed(attempt, f"{starts} of them ended without having begun")
+            starts += 1
+            complaint = _start(around, layer, attempt, stop)
+            if complaint is not None and _process(disk, layer, attempt) is None:
+                raise _failed(attempt, complaint)
+            continue
+        runner = identity_of(process.runner)
+        liveness = state(runner)
+        if liveness == "alive":
+            _await(runner, stop)
+            continue
+        # Not sooner: as long as its runner lives, a result may be anybody's.
+        result = read_result(disk, layer, attempt)
+        if result is not None:
+            return result
+        if liveness == "unknown":
+            raise undecided(layer, attempt, why_unknown(runner))
+        drain = contract.recovery == "drain"
+        return recover(around, layer, process, harness, drain=drain, stop=stop)
+
+
+def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
+    """Who carries the attempt out; `attempt_undecided` where its record is of no use."""
+    try:
+        process = read_process(disk, layer, attempt)
+        if process is not None:
+            identity_of(process.runner)
+            identity_of(process.leader)
+    except CallboardError as error:
+        if error.code in ("layer_corrupt", "identity_invalid"):
+            raise undecided(layer, attempt, error.message) from error
+        raise
+    return process
+
+
+# --- runners --------------------------------------------------------------------------------------
+
+
+def _start(around: Around, layer: Layer, attempt: str, stop: Event) -> str | None:
+    """Start a runner and stay until it has ended; what went wrong, in words."""
+    argv = [*around.runner, str(around.disk.root), place_of(layer, attempt)]
+    with tempfile.TemporaryFile() as complaint:
+        try:
+            runner = subprocess.Popen(
+                argv,
+                # Modules are looked for where a runner starts: not in a folder of agents.
+                cwd="/",
+                env=dict(around.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=complaint,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _failed(attempt, f"{argv[0]!r}: {error.strerror}") from error
+        _started[:] = [one for one in _started if one.poll() is None]
+        _started.append(runner)
+        _until(
+            lambda: runner.poll() is not None,
+            lambda: runner.send_signal(signal.SIGTERM),
+            stop,
+        )
+        if runner.returncode <= 0:
+            # Killed, it may be tried again; otherwise it did all that was to be done.
+            return None
+        size = complaint.seek(0, os.SEEK_END)
+        complaint.seek(max(0, size - _COMPLAINT_BYTES))
+        said = visible(complaint.read().decode("utf-8", "replace").strip())
+        return f"it ended with status {runner.returncode} and said '{said}'"
+
+
+def _await(runner: ProcessIdentity, stop: Event) -> None:
+    """Stay until somebody else's runner has ended."""
+
+    def ask() -> None:
+        facts = look(runner.pid)
+        if facts is not None and facts.started == runner.started:
+            members.send(facts, signal.SIGTERM)
+
+    _until(lambda: state(runner) != "alive", ask, stop)
+
+
+def _until(has_ended: Callable[[], bool], ask: Callable[[], None], stop: Event) -> None:
+    pause = Event()
+    asked = False
+    while not has_ended():
+        if stop.is_set() and not asked:
+            asked = True
+            ask()
+        (pause if asked else stop).wait(_LOOK_EVERY_S)
+
+
+def _interrupted(attempt: str) -> CallboardError:
+    return CallboardError(
+        "attempt_interrupted",
+        f"a stop was asked for before anything of the attempt {attempt} was executed",
+        "run again to have it carried out",
+        {"attempt_id": attempt},
+    )
+
+
+def _failed(attempt: str, what: str) -> CallboardError:
+    return CallboardError(
+        "runner_failed",
+        f"no runner could begin the attempt {attempt}: {what}",
+        "put right what it says, and run again; nothing was executed",
+        {"attempt_id": attempt},
+    )

@@ -1,0 +1,240 @@
+"""The runner: a process of its own that carries out one attempt, and outlives its coordinator.
+
+It executes nothing unless everything is as it was frozen and `process.json` was published by it
+and nobody else; it publishes the result last. Killed anywhere, it leaves what recovery goes by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+
+from callboard.errors import CallboardError
+from callboard.layers.around import Around, of_machine
+from callboard.layers.attempts import (
+    ASSIGNMENT,
+    PROMPT,
+    place_of,
+    read_assignment,
+    trace_of,
+    verify,
+)
+from callboard.layers.records.attempt import AttemptProcess, RecordedProcess
+from callboard.layers.records.base import encode
+from callboard.layers.records.evaluation import GitSubject
+from callboard.layers.records.state import Task
+from callboard.layers.records.workflow import Harness, WorkflowContract
+from callboard.layers.results import (
+    PROCESS,
+    RESULT,
+    STDERR,
+    STDOUT,
+    Ending,
+    conclude,
+    ending_of,
+    subject_now,
+)
+from callboard.layers.tree import read_contract, read_layer, read_state
+from callboard.processes.adoption import adopt_orphans
+from callboard.processes.held import Command, HeldProcess, hold
+from callboard.processes.identity import ProcessIdentity, current
+
+_WORD = re.compile(r"\{(prompt_file|assignment)\}")
+
+
+class Runner:
+    """Carries out the attempt whose folder is `place`, once."""
+
+    def __init__(self, around: Around, place: str) -> None:
+        self._around = around
+        self._disk = around.disk
+        layer, _, self._attempt = place.rpartition("/attempts/")
+        self._layer = read_layer(around.disk, layer)
+        self._place = place_of(self._layer, self._attempt)
+        self._trace = trace_of(self._layer, self._attempt)
+        self._mark = f"run_{around.random(32)}"
+        self._held: HeldProcess | None = None
+        self._asked_to_stop = False
+
+    def request_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        """Stop the harness as at its time limit; the result is published all the same."""
+        self._asked_to_stop = True
+        if self._held is not None:
+            self._held.request_stop()
+
+    def run(self) -> bool:
+        """Carry the attempt out; False where that is somebody else's, or a stop came first.
+
+        Raises `attempt_not_current` where the layer's state has no such task, and `layer_corrupt`.
+        """
+        for name in (PROCESS, RESULT):
+            if self._disk.kind(f"{self._place}/{name}") is not None:
+                return False
+        task = self._task()
+        harness = harness_of(read_contract(self._disk, self._layer), task)
+        git_before, notes = subject_now(self._around)
+        try:
+            prompt = self._verified(task)
+            with self._holding(harness, prompt) as held:
+                if self._asked_to_stop or not self._claim(held.identity):
+                    return False
+                ending = self._execute(held, harness)
+        except CallboardError as error:
+            if error.code not in ("attempt_changed", "process_start_failed"):
+                raise
+            # The right to say so is the same as the right to execute: one runner has it.
+            if self._asked_to_stop or not self._claim(current()):
+                return False
+            ending = Ending("deterministic", str(error.details.get("reason", error.code)))
+            notes = [*notes, error.message[:1000]]
+        self._conclude(ending, git_before, notes)
+        return True
+
+    def _task(self) -> Task:
+        task = read_state(self._disk, self._layer).task
+        if task is None or task.attempt_id != self._attempt:
+            found = "no task" if task is None else f"the task {task.attempt_id}"
+            raise CallboardError(
+                "attempt_not_current",
+                f"{self._attempt} is not to be run: its layer has {found}",
+                "let `callboard layers run` start what is next",
+                {"attempt_id": self._attempt},
+            )
+        return task
+
+    def _verified(self, task: Task) -> bytes:
+        """The prompt, once everything was found as it was frozen."""
+        assignment = read_assignment(self._disk, self._layer, task)
+        return verify(self._disk, self._layer, assignment).prompt
+
+    @contextlib.contextmanager
+    def _holding(self, harness: Harness, prompt: bytes) -> Iterator[HeldProcess]:
+        """The harness at its gate. Its logs get their names once the attempt is this runner's."""
+        self._disk.make_folder(self._trace)
+        logs = self._logs()
+        with tempfile.TemporaryFile(buffering=0) as stdin:
+            # Of the verified bytes, not of a file that may be edited meanwhile.
+            stdin.write(prompt)
+            stdin.seek(0)
+            command = Command(
+                argv=self._argv(harness),
+                env=environment_of(harness, self._around.environment),
+                cwd=self._disk.root,
+                stdin=Path(f"/dev/fd/{stdin.fileno()}"),
+                stdout=self._disk.path(logs[STDOUT]),
+                stderr=self._disk.path(logs[STDERR]),
+                timeout_s=harness.timeout_s,
+                grace_s=harness.grace_s,
+                log_limit_bytes=harness.log_limit_bytes,
+            )
+            try:
+                with hold(command, run_id=self._mark) as held:
+                    yield held
+            finally:
+                for log in logs.values():
+                    self._disk.remove(log)
+
+    def _logs(self) -> dict[str, str]:
+        return {name: f"{self._trace}/.{name}.{self._mark}.tmp" for name in (STDOUT, STDERR)}
+
+    def _argv(self, harness: Harness) -> tuple[str, ...]:
+        values = {
+            "prompt_file": str(self._disk.path(f"{self._place}/{PROMPT}")),
+            "assignment": str(self._disk.path(f"{self._place}/{ASSIGNMENT}")),
+        }
+        return tuple(_WORD.sub(lambda found: values[found[1]], word) for word in harness.command)
+
+    def _claim(self, leader: ProcessIdentity) -> bool:
+        """Make the attempt this runner's; False where it is another's."""
+        process = AttemptProcess(
+            schema_version=1,
+            attempt_id=self._attempt,
+            run_mark=self._mark,
+            runner=_recorded(current()),
+            leader=_recorded(leader),
+            started_at_ms=self._around.clock.now_ms(),
+        )
+        return self._disk.publish_new(f"{self._place}/{PROCESS}", encode(process))
+
+    def _execute(self, held: HeldProcess, harness: Harness) -> Ending:
+        for name, log in self._logs().items():
+            self._disk.move(log, f"{self._trace}/{name}")
+        self._held = held
+        if self._asked_to_stop:
+            held.request_stop()
+        try:
+            return ending_of(held.run(), harness)
+        finally:
+            self._held = None
+
+    def _conclude(self, ending: Ending, git_before: GitSubject | None, notes: list[str]) -> None:
+        conclude(
+            self._around,
+            self._layer,
+            self._attempt,
+            ending,
+            git_before=git_before,
+            notes=notes,
+        )
+
+
+def harness_of(contract: WorkflowContract, task: Task) -> Harness:
+    """What carries out the role of the task."""
+    for role in contract.roles:
+        if role.name == task.role:
+            return role.config.harness
+    raise CallboardError(
+        "layer_corrupt",
+        f"the state's task is of the role {task.role}, which the layer's contract does not have",
+        "run `callboard layers check` for all that is wrong; restore the file from a backup",
+        {"file": "state.json", "what": f"no role {task.role}"},
+    )
+
+
+def environment_of(harness: Harness, surroundings: Mapping[str, str]) -> dict[str, str]:
+    """What a harness gets to know of the user's environment: what it lists, and the search path."""
+    allowed = {name: surroundings[name] for name in harness.environment if name in surroundings}
+    return {"PATH": surroundings.get("PATH", os.defpath), **allowed}
+
+
+def _recorded(identity: ProcessIdentity) -> RecordedProcess:
+    return RecordedProcess(
+        pid=identity.pid,
+        started=identity.started,
+        boot_id=identity.boot_id,
+        host=identity.host,
+        pid_namespace=identity.pid_namespace,
+    )
+
+
+def main(arguments: Sequence[str] | None = None, around: Around | None = None) -> int:
+    """The entry point of a runner: `<repository> <place of the attempt>`.
+
+    Exit 0 once the result is published or the attempt proved to be another runner's.
+    """
+    repository, place = sys.argv[1:] if arguments is None else arguments
+    surroundings = around or of_machine(Path(repository), dict(os.environ))
+    # How commands end is lost where it is ignored, as it may be for all that a parent starts.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    adopt_orphans()
+    try:
+        runner = Runner(surroundings, place)
+        signal.signal(signal.SIGTERM, runner.request_stop)
+        signal.signal(signal.SIGINT, runner.request_stop)
+        runner.run()
+    except CallboardError as error:
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), f"{error}\n".encode(errors="backslashreplace"))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
