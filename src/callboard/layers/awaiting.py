@@ -11,6 +11,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Event
 
 from callboard.errors import CallboardError
@@ -43,19 +44,25 @@ def carry_out(
     task: Task,
     around: Around,
     stop: Event,
-) -> AttemptResult:
+    leave: Event | None = None,
+) -> AttemptResult | None:
     """The result of the layer's task, which is executed at most once, whoever asks how often.
 
     A runner that is there is awaited, a dead one recovered from, and otherwise one is started.
-    Once `stop` is set the runner is asked to end the harness; without it the runner outlives the
-    caller. Raises `attempt_undecided` where nobody can know whether a runner lives,
+    Once `stop` is set the runner is asked to end the harness. Once `leave` is set nobody waits
+    any longer and the answer is None; the runner goes on without the caller.
+
+    Raises `attempt_undecided` where nobody can know whether a runner lives,
     `attempt_interrupted` where a stop came before anything was executed, `runner_failed` where
     no runner could begin, and `layer_corrupt`.
     """
     attempt = task.attempt_id
     harness = harness_of(contract, task)
     starts = 0
+    waiting = _Waiting(stop, leave or Event())
     while True:
+        if waiting.leave.is_set():
+            return None
         process = _process(disk, layer, attempt)
         if process is None:
             result = read_result(disk, layer, attempt)
@@ -66,14 +73,16 @@ def carry_out(
             if starts == _MAX_STARTS:
                 raise _failed(attempt, f"{starts} of them ended without having begun")
             starts += 1
-            complaint = _start(around, layer, attempt, stop)
+            complaint = _start(around, layer, attempt, waiting)
+            if waiting.leave.is_set():
+                return None
             if complaint is not None and _process(disk, layer, attempt) is None:
                 raise _failed(attempt, complaint)
             continue
         runner = identity_of(process.runner)
         liveness = state(runner)
         if liveness == "alive":
-            _await(runner, stop)
+            _await(runner, waiting)
             continue
         # Not sooner: as long as its runner lives, a result may be anybody's.
         result = read_result(disk, layer, attempt)
@@ -102,7 +111,7 @@ def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
 # --- runners --------------------------------------------------------------------------------------
 
 
-def _start(around: Around, layer: Layer, attempt: str, stop: Event) -> str | None:
+def _start(around: Around, layer: Layer, attempt: str, waiting: _Waiting) -> str | None:
     """Start a runner and stay until it has ended; what went wrong, in words."""
     argv = [*around.runner, str(around.disk.root), place_of(layer, attempt)]
     with tempfile.TemporaryFile() as complaint:
@@ -121,12 +130,11 @@ def _start(around: Around, layer: Layer, attempt: str, stop: Event) -> str | Non
             raise _failed(attempt, f"{argv[0]!r}: {error.strerror}") from error
         _started[:] = [one for one in _started if one.poll() is None]
         _started.append(runner)
-        _until(
+        waiting.until(
             lambda: runner.poll() is not None,
             lambda: runner.send_signal(signal.SIGTERM),
-            stop,
         )
-        if runner.returncode <= 0:
+        if runner.returncode is None or runner.returncode <= 0:
             # Killed, it may be tried again; otherwise it did all that was to be done.
             return None
         size = complaint.seek(0, os.SEEK_END)
@@ -135,7 +143,7 @@ def _start(around: Around, layer: Layer, attempt: str, stop: Event) -> str | Non
         return f"it ended with status {runner.returncode} and said '{said}'"
 
 
-def _await(runner: ProcessIdentity, stop: Event) -> None:
+def _await(runner: ProcessIdentity, waiting: _Waiting) -> None:
     """Stay until somebody else's runner has ended."""
 
     def ask() -> None:
@@ -143,17 +151,24 @@ def _await(runner: ProcessIdentity, stop: Event) -> None:
         if facts is not None and facts.started == runner.started:
             members.send(facts, signal.SIGTERM)
 
-    _until(lambda: state(runner) != "alive", ask, stop)
+    waiting.until(lambda: state(runner) != "alive", ask)
 
 
-def _until(has_ended: Callable[[], bool], ask: Callable[[], None], stop: Event) -> None:
-    pause = Event()
-    asked = False
-    while not has_ended():
-        if stop.is_set() and not asked:
-            asked = True
-            ask()
-        (pause if asked else stop).wait(_LOOK_EVERY_S)
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What may end a wait besides its end: a wish that the harness ends, and a wish to go."""
+
+    stop: Event
+    leave: Event
+
+    def until(self, has_ended: Callable[[], bool], ask: Callable[[], None]) -> None:
+        """Stay until it has ended, or `leave` is set; ask it to end, once, when `stop` is."""
+        asked = False
+        while not has_ended() and not self.leave.is_set():
+            if self.stop.is_set() and not asked:
+                asked = True
+                ask()
+            self.leave.wait(_LOOK_EVERY_S)
 
 
 def _interrupted(attempt: str) -> CallboardError:

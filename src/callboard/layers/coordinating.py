@@ -14,11 +14,11 @@ from typing import Literal
 from msgspec import structs
 
 from callboard.layers import (
+    awaiting,
     beginning,
     choosing,
     finishing,
     journal,
-    running,
     stopping,
     tree,
     unwinding,
@@ -86,7 +86,9 @@ class Coordinator:
         if self._stop.is_set():
             return Step("paused", layer.session.session_id, task.attempt_id)
         contract = tree.read_contract(self._around.disk, layer)
-        result = running.carry_out(self._around, layer, contract, task, self._stop)
+        result = awaiting.carry_out(
+            self._around.disk, layer, contract, task, self._around, Event(), self._stop
+        )
         if result is None:
             return Step("paused", layer.session.session_id, task.attempt_id)
         finishing.finish(self._around, layer, contract, state, result)

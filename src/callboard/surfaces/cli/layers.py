@@ -175,9 +175,7 @@ def run(ctx: click.Context, session: str | None, once: bool) -> None:
             session,
             once=once,
             stop=stop,
-            told=lambda step: (
-                _tell(step.did, step.session_id, step.detail) if not chosen.json else None
-            ),
+            told=_silent if chosen.json else _tell,
         )
     finally:
         for number, handler in before.items():
