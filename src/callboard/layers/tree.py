@@ -309,7 +309,7 @@ def _session_folders(disk: Disk, place: str) -> list[str]:
 
 
 def missing(session_id: str) -> CallboardError:
-    """That there is no such layer."""
+    """The refusal of a layer that is not there."""
     return CallboardError(
         "layer_missing",
         f"there is no layer '{visible(session_id)[:200]}' there",
