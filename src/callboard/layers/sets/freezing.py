@@ -142,7 +142,7 @@ def _read_prompt(read: _Read, data: bytes, file: str) -> None:
     for index, name in prompting.unknown(text):
         line, column = place(text, index)
         known = near(name, prompting.PLACEHOLDERS)
-        problem = f"there is no placeholder {{{name}}}{known}; double the braces of plain text"
+        problem = f"{{{name}}} is no placeholder; double the braces of plain text{known}"
         read.faults.add(file, line, column, "", problem)
 
 

@@ -114,7 +114,7 @@ def judge_folders(
             continue
         twin = known.get(name.casefold())
         why = (
-            f"is not the folder of the role {twin}, whose name is spelled in lower case"
+            f"is not the folder of the role {twin}: its name is in lower case"
             if twin
             else f"belongs to no role that contract.yaml names{near(name, known.values())}"
         )
