@@ -42,6 +42,7 @@ FILES = {
 }
 
 NO_PLACEHOLDER = "{gaol} is no placeholder; double the braces of plain text"
+NOT_FIRST = "run_on_start says that maker may be the first, and this that it cannot be"
 NO_COMMAND = "no command is set; name the agent that carries out the role"
 
 
@@ -100,7 +101,7 @@ def test_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         {
             "contract.yaml": CONTRACT.replace("caps", "cap")
             + "request_roles: [mkaer, maker, maker]\n",
-            "workflows/maker/config.yaml": MAKER + "priority: high\nmust_follow: judge\n",
+            "workflows/maker/config.yaml": MAKER + "priority: high\nmust_follow: jugde\n",
             "workflows/maker/prompt.md": "Make\nthe {gaol}\n",
             "workflows/judge/config.yaml": None,
             "workflows/judge/prompt.md": " \n",
@@ -108,9 +109,13 @@ def test_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     )
     assert faults(disk) == [
         "contract.yaml:5:1 there is no field 'cap'; did you mean caps?",
+        "contract.yaml:7:17 there is no role 'mkaer'; did you mean maker?",
+        "contract.yaml:7:31 'maker' stands twice, first in line 7",
         "workflows/judge/config.yaml:1:1 is missing",
         "workflows/judge/prompt.md:1:1 the prompt is empty",
         "workflows/maker/config.yaml:6:11 needs a whole number, and this is text, 'high'",
+        f"workflows/maker/config.yaml:7:14 {NOT_FIRST}",
+        "workflows/maker/config.yaml:7:14 there is no role 'jugde'; did you mean judge?",
         f"workflows/maker/prompt.md:2:5 {NO_PLACEHOLDER}; did you mean goal?",
     ]
 
@@ -139,10 +144,9 @@ def test_names_that_are_no_roles_are_told(tmp_path: Path) -> None:
 
 def test_who_may_be_the_first_does_not_wait(tmp_path: Path) -> None:
     config = MAKER + "not_before_iteration: 2\nmust_follow: judge\n"
-    why = "run_on_start says that maker may be the first, and this that it cannot be"
     assert faults(written(tmp_path, {"workflows/maker/config.yaml": config})) == [
-        f"workflows/maker/config.yaml:6:23 {why}",
-        f"workflows/maker/config.yaml:7:14 {why}",
+        f"workflows/maker/config.yaml:6:23 {NOT_FIRST}",
+        f"workflows/maker/config.yaml:7:14 {NOT_FIRST}",
     ]
 
 
