@@ -17,7 +17,7 @@ from callboard.layers.records.workflow import FrozenRole, RoleConfig, WorkflowCo
 from callboard.layers.sets.installing import SETS, packaged
 from callboard.layers.sets.judging import (
     SetContract,
-    Sound,
+    Source,
     judge_config,
     judge_folders,
     judge_names,
@@ -25,7 +25,7 @@ from callboard.layers.sets.judging import (
 )
 from callboard.layers.yaml_records.faults import Faults, near, quoted
 from callboard.layers.yaml_records.tree import MAX_YAML_BYTES, Node, parse, place, text_of
-from callboard.layers.yaml_records.typed import read_yaml, record_of
+from callboard.layers.yaml_records.typed import record_of
 
 MAX_PROMPT_BYTES = 256 * 1024
 _MAX_ROLES = 50
@@ -53,8 +53,10 @@ class _Read:
     disk: Disk
     folder: str
     faults: Faults = field(default_factory=Faults)
-    contract: tuple[SetContract, Sound] | None = None
-    configs: dict[str, tuple[RoleConfig, Sound]] = field(default_factory=dict)
+    contract: SetContract | None = None
+    contract_source: Source | None = None
+    configs: dict[str, RoleConfig] = field(default_factory=dict)
+    config_sources: dict[str, Source] = field(default_factory=dict)
     config_bytes: dict[str, bytes] = field(default_factory=dict)
     prompt_bytes: dict[str, bytes] = field(default_factory=dict)
     without_command: list[tuple[str, Node]] = field(default_factory=list)
@@ -81,8 +83,8 @@ def freeze(disk: Disk, name: str) -> FrozenSet:
     if read.without_command:
         raise _no_command(read)
     frozen = _frozen(read, name)
-    assert read.contract is not None
-    judge_start(frozen.contract, read.contract[1], read.faults)
+    assert read.contract_source is not None
+    judge_start(frozen.contract, read.contract_source, read.faults)
     if read.faults.count:
         raise _invalid(read, name)
     return frozen
@@ -91,16 +93,17 @@ def freeze(disk: Disk, name: str) -> FrozenSet:
 def _read_contract(read: _Read) -> None:
     file = f"{read.folder}/contract.yaml"
     data = _bytes(read, file, MAX_YAML_BYTES)
-    found = None if data is None else read_yaml(data, SetContract, file, read.faults)
-    if found is not None:
-        read.contract = found[0], Sound(file, found[1])
+    tree = None if data is None else parse(data, file, read.faults)
+    if tree is not None:
+        read.contract_source = Source(file, tree)
+        read.contract = record_of(tree, SetContract, file, read.faults)
 
 
 def _roles(read: _Read) -> list[str]:
     """The roles to read: the contract's, or those that have folders where it cannot be told."""
-    if read.contract is not None:
-        return list(dict.fromkeys(read.contract[0].roles))
-    names = read.disk.names(f"{read.folder}/workflows")
+    source = read.contract_source
+    names = [] if source is None else list(dict.fromkeys(source.names("roles").values()))
+    names = names or read.disk.names(f"{read.folder}/workflows")
     return [name for name in names if _NAME.fullmatch(name)][:_MAX_ROLES]
 
 
@@ -126,9 +129,10 @@ def _read_config(read: _Read, role: str, data: bytes, file: str) -> None:
         read.without_command.append((file, command))
         # The rest is judged as if there were one, so that all else is told as well.
         command.entries.append(Node("text", command.line, command.column, "none"))
+    read.config_sources[role] = Source(file, tree)
     found = record_of(tree, RoleConfig, file, read.faults)
     if found is not None:
-        read.configs[role] = found[0], Sound(file, found[1])
+        read.configs[role] = found
 
 
 def _unset_command(tree: Node) -> Node | None:
@@ -147,7 +151,7 @@ def _read_prompt(read: _Read, data: bytes, file: str) -> None:
     for index, name in prompting.unknown(text):
         line, column = place(text, index)
         known = near(name, prompting.PLACEHOLDERS)
-        problem = f"there is no placeholder {{{name}}}{known}; double the braces of plain text"
+        problem = f"{{{name}}} is no placeholder; double the braces of plain text{known}"
         read.faults.add(file, line, column, "", problem)
 
 
@@ -161,25 +165,24 @@ def _bytes(read: _Read, file: str, limit_bytes: int) -> bytes | None:
 
 
 def _judge(read: _Read, roles: list[str]) -> None:
-    if read.contract is not None:
-        contract, source = read.contract
-        judge_names(contract, source, read.faults)
+    if read.contract_source is not None:
+        judge_names(read.contract_source, read.faults)
         folder = f"{read.folder}/workflows"
         kinds = {
             name: read.disk.kind(f"{folder}/{name}") or "file" for name in read.disk.names(folder)
         }
-        judge_folders(kinds, contract.roles, folder, read.faults)
-    for role, (config, source) in read.configs.items():
-        judge_config(role, config, roles, source, read.faults)
+        judge_folders(kinds, roles, folder, read.faults)
+    for role, source in read.config_sources.items():
+        judge_config(role, roles, source, read.faults)
 
 
 def _frozen(read: _Read, name: str) -> FrozenSet:
-    assert read.contract is not None
-    contract, _ = read.contract
+    contract = read.contract
+    assert contract is not None
     roles = tuple(
         FrozenRole(
             name=role,
-            config=read.configs[role][0],
+            config=read.configs[role],
             config_sha256=digest(read.config_bytes[role]),
             prompt_sha256=digest(read.prompt_bytes[role]),
         )

@@ -1,12 +1,12 @@
 """What the files of a workflow set must agree on: the names of roles, and that a layer can begin.
 
-It judges records that are sound in themselves, and adds every fault with its place; it reads no
-file.
+It adds every fault with its place, also in a file whose record has faults of its own, and reads
+no file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -15,7 +15,7 @@ import msgspec
 from callboard.layers.choosing import choose
 from callboard.layers.records.base import Name, Record, Text
 from callboard.layers.records.state import State
-from callboard.layers.records.workflow import Caps, RoleConfig, WorkflowContract
+from callboard.layers.records.workflow import Caps, WorkflowContract
 from callboard.layers.yaml_records.faults import Faults, near, pointer, quoted
 from callboard.layers.yaml_records.tree import Node
 
@@ -26,6 +26,7 @@ LISTS = (
     "acceptance_roles",
     "evaluation_roles",
 )
+AWAITED = (("must_follow",), ("run_after_successes", "role"))
 
 
 class SetContract(Record, frozen=True, kw_only=True):
@@ -43,8 +44,8 @@ class SetContract(Record, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
-    """A record with the file and the tree that it was read from."""
+class Source:
+    """The tree of a file of the set; the record that it should be may have faults."""
 
     file: str
     tree: Node
@@ -54,22 +55,40 @@ class Sound:
         node = self.tree.at(*steps)
         faults.add(self.file, node.line, node.column, pointer(*steps), message)
 
+    def value(self, *steps: str) -> Node | None:
+        """What stands at `steps`, if something does."""
+        node: Node | None = self.tree
+        for step in steps:
+            _, node = node.fields.get(step, (None, None)) if node is not None else (None, None)
+        return node
 
-def judge_names(contract: SetContract, source: Sound, faults: Faults) -> None:
+    def text(self, *steps: str) -> str | None:
+        """The text at `steps`, if one is there."""
+        node = self.value(*steps)
+        return node.scalar if node is not None and node.kind == "text" else None
+
+    def names(self, field: str) -> dict[int, str]:
+        """The texts in a list, by their place in it."""
+        node = self.value(field)
+        entries = [] if node is None else node.entries
+        return {at: one.scalar for at, one in enumerate(entries) if one.kind == "text"}
+
+
+def judge_names(source: Source, faults: Faults) -> None:
     """Each role stands once, and the other lists name roles only, each once."""
-    _once(contract.roles, "roles", source, faults)
+    roles = set(source.names("roles").values())
+    _once("roles", source, faults)
     for field in LISTS:
-        names = getattr(contract, field)
-        _once(names, field, source, faults)
-        for index, name in enumerate(names):
-            if name not in contract.roles:
-                problem = f"there is no role {quoted(name)}{near(name, contract.roles)}"
+        _once(field, source, faults)
+        for index, name in source.names(field).items():
+            if name not in roles:
+                problem = f"there is no role {quoted(name)}{near(name, roles)}"
                 source.fault(faults, (field, index), problem)
 
 
-def _once(names: Iterable[str], field: str, source: Sound, faults: Faults) -> None:
+def _once(field: str, source: Source, faults: Faults) -> None:
     first: dict[str, int] = {}
-    for index, name in enumerate(names):
+    for index, name in source.names(field).items():
         before = first.setdefault(name, index)
         if before != index:
             line = source.tree.at(field, before).line
@@ -77,28 +96,24 @@ def _once(names: Iterable[str], field: str, source: Sound, faults: Faults) -> No
             source.fault(faults, (field, index), problem)
 
 
-def judge_config(
-    role: str, config: RoleConfig, roles: Iterable[str], source: Sound, faults: Faults
-) -> None:
+def judge_config(role: str, roles: Collection[str], source: Source, faults: Faults) -> None:
     """What a role waits for is another role of the set, and can come about."""
-    after = config.run_after_successes
-    awaited: list[tuple[tuple[str, ...], str | None]] = [
-        (("must_follow",), config.must_follow),
-        (("run_after_successes", "role"), None if after is None else after.role),
-    ]
-    for steps, name in awaited:
+    node = source.value("run_on_start")
+    starts = node is not None and node.scalar is True
+    contradiction = f"run_on_start says that {role} may be the first, and this that it cannot be"
+    for steps in AWAITED:
+        name = source.text(*steps)
         if name is None:
             continue
         if name not in roles:
             source.fault(faults, steps, f"there is no role {quoted(name)}{near(name, roles)}")
         elif name == role:
             source.fault(faults, steps, f"{role} waits for itself, and so would never run")
-        if config.run_on_start:
-            problem = f"run_on_start says that {role} may be the first, and this that it cannot be"
-            source.fault(faults, steps, problem)
-    if config.run_on_start and config.not_before_iteration > 1:
-        problem = f"run_on_start says that {role} may be the first, and this that it cannot be"
-        source.fault(faults, ("not_before_iteration",), problem)
+        if starts:
+            source.fault(faults, steps, contradiction)
+    late = source.value("not_before_iteration")
+    if starts and late is not None and late.kind == "integer" and late.scalar > 1:
+        source.fault(faults, ("not_before_iteration",), contradiction)
 
 
 def judge_folders(
@@ -114,14 +129,14 @@ def judge_folders(
             continue
         twin = known.get(name.casefold())
         why = (
-            f"is not the folder of the role {twin}, whose name is spelled in lower case"
+            f"is not the folder of the role {twin}: its name is in lower case"
             if twin
             else f"belongs to no role that contract.yaml names{near(name, known.values())}"
         )
         faults.add(f"{place}/{name}", 1, 1, "", why)
 
 
-def judge_start(contract: WorkflowContract, source: Sound, faults: Faults) -> None:
+def judge_start(contract: WorkflowContract, source: Source, faults: Faults) -> None:
     """Some role can go first; else nothing would ever run."""
     fresh = State(
         schema_version=1, session_id="none", revision=1, status="running", changed_at_ms=0

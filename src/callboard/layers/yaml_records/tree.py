@@ -146,10 +146,12 @@ class _EndReading(Exception):
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping that is being read, with the key whose value comes next."""
+    """A list or mapping that is being read: the key whose value comes next, or came last."""
 
     node: Node
+    is_bare: bool
     key: Node | None = None
+    last: Node | None = None
 
 
 class _Reader:
@@ -172,7 +174,9 @@ class _Reader:
         elif name in ("MappingStartEvent", "SequenceStartEvent"):
             self._begin(event, "mapping" if name == "MappingStartEvent" else "list")
         elif name in ("MappingEndEvent", "SequenceEndEvent"):
-            self._open.pop()
+            closed = self._open.pop()
+            if not closed.is_bare:
+                closed.node.kind = "refused"
         elif name == "DocumentStartEvent":
             self._document(event)
 
@@ -186,10 +190,10 @@ class _Reader:
             self._tell(node, "directives are not allowed")
 
     def _begin(self, event: Any, kind: str) -> None:
-        self._check_bare(event)
+        is_bare = self._check_bare(event)
         node = _node(kind, event)
         self._put(node)
-        self._open.append(_Open(node))
+        self._open.append(_Open(node, is_bare))
         if len(self._open) > MAX_DEPTH:
             self._tell(node, f"nested deeper than {MAX_DEPTH} levels")
             raise _EndReading
@@ -229,7 +233,7 @@ class _Reader:
                 # A mapping or list as a key is read on, and comes to nothing.
                 into.key = Node("refused", node.line, node.column)
         else:
-            key, into.key = into.key, None
+            key, into.key, into.last = into.key, None, into.key
             self._entry(into.node, key, node)
 
     def _entry(self, mapping: Node, key: Node, value: Node) -> None:
@@ -249,11 +253,12 @@ class _Reader:
         """The pointer of the value that comes next."""
         steps: list[str | int] = []
         for above in self._open:
-            if above.key is not None and above.key.kind == "text":
-                steps.append(above.key.scalar)
-            elif above.node.kind == "list":
-                inside = above is not self._open[-1]
+            inside = above is not self._open[-1]
+            key = above.last if inside else above.key
+            if above.node.kind == "list":
                 steps.append(len(above.node.entries) - inside)
+            elif key is not None and key.kind == "text":
+                steps.append(key.scalar)
         return pointer(*steps, *more)
 
 

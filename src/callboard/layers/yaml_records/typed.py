@@ -43,18 +43,19 @@ _FORMS = {
 def read_yaml(data: bytes, kind: type[R], file: str, faults: Faults) -> tuple[R, Node] | None:
     """The record in a file and its tree, or None where anything of it was added to `faults`."""
     tree = parse(data, file, faults)
-    return None if tree is None else record_of(tree, kind, file, faults)
+    record = None if tree is None else record_of(tree, kind, file, faults)
+    return None if tree is None or record is None else (record, tree)
 
 
-def record_of(tree: Node, kind: type[R], file: str, faults: Faults) -> tuple[R, Node] | None:
-    """As `read_yaml`, for a tree; a value whose fault was told already is passed over."""
+def record_of(tree: Node, kind: type[R], file: str, faults: Faults) -> R | None:
+    """The record in a tree; a value whose fault was told already is passed over."""
     found = list(_faults(tree, inspect.type_info(kind), ()))
     for node, steps, message in found:
         faults.add(file, node.line, node.column, pointer(*steps), message)
     if found or tree.is_refused():
         return None
     try:
-        return msgspec.convert(tree.plain(), kind, strict=True), tree
+        return msgspec.convert(tree.plain(), kind, strict=True)
     except msgspec.ValidationError as error:
         faults.add(file, tree.line, tree.column, "", quoted(str(error))[1:-1])
         return None
