@@ -124,6 +124,16 @@ def nested(source: Path) -> None:
     repositories.repository(source / "nested")
 
 
+def relink(source: Path) -> None:
+    (source / "link").unlink()
+    (source / "link").symlink_to("README")
+
+
+def new_program(source: Path) -> None:
+    (source / "new").write_text("1")
+    (source / "new").chmod(0o755)
+
+
 CHANGES: list[Callable[[Path], object]] = [
     edit,
     stage,
@@ -140,10 +150,10 @@ CHANGES: list[Callable[[Path], object]] = [
     lambda source: git("rm", "-q", "--cached", "README", cwd=source),
     lambda source: git("rm", "-q", "README", cwd=source),
     lambda source: (source / "run.sh").chmod(0o644),
-    lambda source: [(source / "link").unlink(), (source / "link").symlink_to("README")],
+    relink,
     lambda source: (source / "new").write_text("1"),
     lambda source: (source / "new").write_text("2"),
-    lambda source: [(source / "new").write_text("1"), (source / "new").chmod(0o755)],
+    new_program,
     lambda source: [(source / "new").write_text("1"), git("add", "-N", "new", cwd=source)],
     lambda source: (source / "new").symlink_to("1"),
     lambda source: (source / "new\nline").write_text("1"),
@@ -152,7 +162,7 @@ CHANGES: list[Callable[[Path], object]] = [
 
 
 def test_every_kind_of_change_has_a_subject_of_its_own(program: Git, tmp_path: Path) -> None:
-    seen = {}
+    seen: dict[str, object] = {}
     for number, change in enumerate(CHANGES):
         source = repositories.repository(tmp_path / str(number))
         change(source)

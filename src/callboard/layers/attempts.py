@@ -25,7 +25,8 @@ from callboard.layers.records.base import digest, encode, read
 from callboard.layers.records.session import GoalContract
 from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import FrozenRole
-from callboard.layers.tree import Layer, corrupt
+from callboard.layers.stored import corrupt
+from callboard.layers.tree import Layer
 
 MAX_ASSIGNMENT_BYTES = 8 * 1024 * 1024
 MAX_PROMPT_BYTES = 16 * 1024 * 1024

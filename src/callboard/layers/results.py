@@ -25,8 +25,9 @@ from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Usage
 from callboard.layers.records.workflow import Harness
 from callboard.layers.sealing import put_record, seal
+from callboard.layers.stored import corrupt, read_record
 from callboard.layers.subject import subject_of
-from callboard.layers.tree import Layer, corrupt, read_record
+from callboard.layers.tree import Layer
 from callboard.processes.held import Outcome
 from callboard.processes.logs import LogSummary
 from callboard.processes.members import Survivor

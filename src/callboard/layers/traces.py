@@ -17,7 +17,8 @@ from callboard.layers.names import is_id
 from callboard.layers.records.attempt import TracedFile, TraceManifest, TraceSeal
 from callboard.layers.records.base import digest, read
 from callboard.layers.sealing import MANIFEST, MAX_MANIFEST_BYTES, Listing, seal_of
-from callboard.layers.tree import Layer, read_record
+from callboard.layers.stored import read_record
+from callboard.layers.tree import Layer
 from callboard.visible import visible
 
 _PRUNING = ".pruning"
