@@ -87,7 +87,7 @@ MEANINGS = {
     "deployment_conflict": "the worker is at another revision than the deployment expects",
     "deployment_unregistered": "a revision that was never deployed has no availability",
     "descriptor_invalid": "a Result's descriptor is malformed",
-    "disk_full": "the disk with the project's database is full; nothing was written",
+    "disk_full": "the disk is full; nothing was written",
     "dispatch_budget_exceeded": "a run asks for more launches than it may in all",
     "dispatch_released": "the dispatch was released; nothing more can be recorded for it",
     "dispatch_state_invalid": "a launch step does not follow from the one before",

@@ -12,6 +12,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Literal
 
@@ -23,12 +24,22 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CL
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
+_WAYWARD = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENAMETOOLONG)
+
 Kind = Literal["file", "folder", "other"]
 Effect = Callable[[str, str], None]
 
 
 def unobserved(_step: str, _place: str) -> None:
     """Nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All that lies below a place: what each folder holds, and which could not be looked into."""
+
+    folders: dict[str, list[tuple[str, Kind]]] = field(default_factory=dict)
+    refused: dict[str, CallboardError] = field(default_factory=dict)
 
 
 class Disk:
@@ -77,6 +88,16 @@ class Disk:
                 return []
             raise
 
+    def survey(self, place: str) -> Survey:
+        """Everything below a folder, by names and kinds; links are not followed."""
+        found = Survey()
+        try:
+            with self._folder(place) as folder:
+                _survey(folder, place, found)
+        except CallboardError as error:
+            found.refused[place] = error
+        return found
+
     def read(self, place: str, limit_bytes: int, *, what: str | None = None) -> bytes:
         """The bytes of a regular file.
 
@@ -93,15 +114,13 @@ class Disk:
         try:
             with self._parent(place) as (folder, name):
                 return os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
         except CallboardError as error:
             if error.code == "file_missing":
                 return None
             raise
 
     def target(self, place: str) -> bytes:
-        """Where a link leads, as it says it; `OSError` where there is no link."""
+        """Where a link leads, as it says it; `storage_failed` where there is no link."""
         with self._parent(place) as (folder, name):
             return os.readlink(os.fsencode(name), dir_fd=folder)
 
@@ -161,14 +180,20 @@ class Disk:
             os.fsync(old)
 
     def append(self, place: str, data: bytes) -> None:
-        """Add to the end of a file, which is made if there is none."""
+        """Add to the end of a file, which is made if there is none. One process at a time may."""
         with self._parent(place) as (folder, name):
             descriptor = os.open(name, _APPEND, 0o644, dir_fd=folder)
             try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                before = os.fstat(descriptor)
+                if not stat.S_ISREG(before.st_mode):
                     raise _outside(place)
-                _write_all(descriptor, data)
-                os.fsync(descriptor)
+                try:
+                    _write_all(descriptor, data)
+                    os.fsync(descriptor)
+                except OSError:
+                    # Half a line would spoil the next one.
+                    os.ftruncate(descriptor, before.st_size)
+                    raise
             finally:
                 os.close(descriptor)
             self._effect("append", place)
@@ -176,6 +201,8 @@ class Disk:
 
     def remove(self, place: str) -> None:
         """Take a file (or a link, pipe or socket, never a folder) away, if it is there."""
+        if self.kind(place) is None:
+            return
         with self._parent(place) as (folder, name), contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=folder)
             self._effect("unlink", place)
@@ -214,7 +241,10 @@ class Disk:
         if not name:
             raise _outside(place)
         with self._folder("/".join(folders)) as folder:
-            yield folder, name
+            try:
+                yield folder, name
+            except OSError as error:
+                raise _failed(place, error) from error
 
     @contextlib.contextmanager
     def _temporary(self, folder: int, place: str, data: bytes) -> Iterator[str]:
@@ -238,7 +268,32 @@ def _steps(place: str) -> list[str]:
     steps = place.split("/") if place else []
     if len(steps) > MAX_STEPS or "\0" in place or any(step in ("", ".", "..") for step in steps):
         raise _outside(place)
+    if not place.isascii():
+        try:
+            os.fsencode(place)
+        except UnicodeEncodeError as error:
+            raise _outside(place) from error
     return steps
+
+
+def _survey(folder: int, place: str, found: Survey) -> None:
+    with os.scandir(folder) as entries:
+        here = sorted((entry.name, _kind_of(entry)) for entry in entries)
+    found.folders[place] = here
+    for name, kind in here:
+        if kind != "folder":
+            continue
+        below = f"{place}/{name}"
+        try:
+            _steps(below)
+            deeper = _open(name, below, folder)
+        except CallboardError as error:
+            found.refused[below] = error
+            continue
+        try:
+            _survey(deeper, below, found)
+        finally:
+            os.close(deeper)
 
 
 def _kind_of(entry: os.DirEntry[str]) -> Kind:
@@ -250,18 +305,33 @@ def _kind_of(entry: os.DirEntry[str]) -> Kind:
 def _open(name: str, place: str, folder: int | None) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
-    except FileNotFoundError as error:
-        raise CallboardError(
-            "file_missing", f"{shown_name(place)!r} does not exist", "check the path"
-        ) from error
     except OSError as error:
-        if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EMLINK):
-            raise _outside(place) from error
-        raise CallboardError(
+        raise _failed(place, error) from error
+
+
+def _failed(place: str, error: OSError) -> CallboardError:
+    shown = shown_name(place)
+    if error.errno == errno.ENOENT:
+        return CallboardError("file_missing", f"{shown!r} does not exist", "check the path")
+    if error.errno in _WAYWARD:
+        return _outside(place)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CallboardError(
+            "disk_full",
+            f"{shown!r} was not changed: {error.strerror}",
+            "make room on the disk and do it again",
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return CallboardError(
             "file_unreadable",
-            f"{shown_name(place)!r} cannot be opened: {error.strerror}",
+            f"{shown!r} cannot be opened: {error.strerror}",
             "check the folder and its permissions",
-        ) from error
+        )
+    return CallboardError(
+        "storage_failed",
+        f"{shown!r}: the disk refused: {error.strerror}",
+        "check the disk and what lies there, and do it again",
+    )
 
 
 def _outside(place: str) -> CallboardError:
