@@ -114,15 +114,13 @@ class Disk:
         try:
             with self._parent(place) as (folder, name):
                 return os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
         except CallboardError as error:
             if error.code == "file_missing":
                 return None
             raise
 
     def target(self, place: str) -> bytes:
-        """Where a link leads, as it says it; `OSError` where there is no link."""
+        """Where a link leads, as it says it; `storage_failed` where there is no link."""
         with self._parent(place) as (folder, name):
             return os.readlink(os.fsencode(name), dir_fd=folder)
 

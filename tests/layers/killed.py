@@ -1,0 +1,29 @@
+"""A runner that kills itself right after one step of its own; started by tests as a process.
+
+Arguments: the step, the end of its place, the repository, the place of the attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from callboard.layers.around import of_machine
+from callboard.layers.running import main
+
+
+def run() -> int:
+    step, ending, repository, attempt = sys.argv[1:]
+
+    def effect(taken: str, place: str) -> None:
+        if taken == step and place.endswith(ending):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    around = of_machine(Path(repository), dict(os.environ), effect=effect)
+    return main([repository, attempt], around)
+
+
+if __name__ == "__main__":
+    sys.exit(run())
