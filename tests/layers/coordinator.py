@@ -25,6 +25,7 @@ def run() -> None:
     assert task is not None
     contract = tree.read_contract(around.disk, layer)
     result = carry_out(around.disk, layer, contract, task, around, stop)
+    assert result is not None
     sys.stdout.write(f"{result.classification}\n")
 
 

@@ -87,9 +87,10 @@ def add(
     home = tree.SESSIONS if parent is None else parent.file("children")
     disk.make_folder(home)
     building = f"{home}/.{session_id}.building"
+    kept = {"workflows/planner/config.yaml": CONFIG, "workflows/planner/prompt.md": PROMPT}
     tree.create(
         disk, building, session(session_id, parent, limits), GOAL, goal_contract(session_id),
-        contract(), files or {}, NOW,
+        contract(), kept | (files or {}), NOW,
     )  # fmt: skip
     disk.move(building, f"{home}/{session_id}")
     return tree.read_layer(disk, f"{home}/{session_id}")
@@ -138,7 +139,7 @@ def grow(disk: Disk, parent: Layer, session_id: str) -> Layer:
     accepted = parent.file("child_requests", "accepted")
     disk.publish(f"{accepted}/{request_id}.json", body)
     disk.publish(f"{accepted}/{request_id}.receipt.json", as_json(receipt))
-    files = {"accepted_request.json": body, f"inputs/artifacts/{request_id}.json": snapshot}
+    files = {"inputs/accepted_request.json": body, f"inputs/artifacts/{request_id}.json": snapshot}
     layer = add(disk, session_id, parent, files=files)
     entry = ChildEntry(
         request_id=request_id, session_id=session_id, work_item_id=f"item.{session_id}",

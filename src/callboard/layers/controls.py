@@ -143,7 +143,7 @@ def _check(
     )
     _check_said(layer, contract, producer, control)
     if result.classification != "success":
-        raise _refused(
+        raise _not_followed(
             "control_of_failure",
             f"the attempt {task.attempt_id} ended as {result.classification}",
             "a control counts only from an attempt that ended well",
@@ -156,7 +156,7 @@ def _check_said(
     layer: Layer, contract: WorkflowContract, producer: Producer, control: Control
 ) -> None:
     if control.producer != producer:
-        raise _refused(
+        raise _not_followed(
             "control_producer",
             f"it is said by {control.producer.attempt_id} ({control.producer.role}) of "
             f"{control.producer.session_id}, and the attempt that ends is {producer.attempt_id} "
@@ -164,7 +164,7 @@ def _check_said(
             "copy session, role and attempt from the assignment",
         )
     if (control.state == "running") != (control.stop_reason is None):
-        raise _refused(
+        raise _not_followed(
             "control_contradiction",
             f"its state is {control.state} and its stop_reason {control.stop_reason}",
             "give a stop_reason where the state is stopped, and only there",
@@ -188,7 +188,7 @@ def _check_blocker(contract: WorkflowContract, producer: Producer, control: Cont
         if not value
     ]
     if missing or not any(route.evidence_ref for route in control.attempted_routes):
-        raise _refused(
+        raise _not_followed(
             "control_unfounded",
             f"an unresolvable error without {', '.join(missing) or 'evidence of a route'}",
             "name the kind of blocker, the routes that were tried, and evidence of them",
@@ -197,7 +197,7 @@ def _check_blocker(contract: WorkflowContract, producer: Producer, control: Cont
 
 def _check_goal(around: Around, layer: Layer, control: Control) -> None:
     if control.eval_receipt_ref is None:
-        raise _refused(
+        raise _not_followed(
             "control_unfounded",
             "it says goal_met and cites no eval receipt",
             "cite a passing receipt of this layer by its reference",
@@ -208,14 +208,14 @@ def _check_goal(around: Around, layer: Layer, control: Control) -> None:
 
 
 def _not_allowed(role: str, what: str, allowed: tuple[str, ...]) -> CallboardError:
-    return _refused(
+    return _not_followed(
         "control_role",
         f"the role {role!r} may not say {what}; allowed are {', '.join(allowed) or 'none'}",
         "leave it to a role that may",
     )
 
 
-def _refused(code: str, message: str, hint: str) -> CallboardError:
+def _not_followed(code: str, message: str, hint: str) -> CallboardError:
     return CallboardError(code, f"the control is not followed: {message}", hint)
 
 

@@ -92,7 +92,7 @@ RECORDS = (
     ".callboard/layers/repository.json",
     f"{R}/session.json", f"{R}/state.json", f"{R}/children.json", f"{R}/goal_contract.json",
     f"{R}/workflow_contract.json", f"{A}/session.json", f"{A}/state.json",
-    f"{A}/accepted_request.json", f"{B1}/session.json",
+    f"{A}/inputs/accepted_request.json", f"{B1}/session.json",
     f"{R}/child_requests/accepted/req.A.json", f"{R}/child_requests/accepted/req.A.receipt.json",
     f"{R}/child_outcomes/req.A.json", f"{R}/project_state/dispatch_inputs/req.A.json",
     f"{ATTEMPT}/assignment.json", f"{ATTEMPT}/result.json", f"{ATTEMPT}/finished.json",
@@ -137,7 +137,7 @@ def test_a_damaged_layer_hides_no_other(grown: Disk) -> None:
         f"{ATTEMPT}/workflow_snapshot/prompt.md", f"{ATTEMPT}/result.json",
         f"{B1}/attempts/0002_planner/assignment.json",
         f"{R}/project_state/dispatch_inputs/req.A.json",
-        f"{R}/child_requests/accepted/req.A.json", f"{A}/accepted_request.json",
+        f"{R}/child_requests/accepted/req.A.json", f"{A}/inputs/accepted_request.json",
     ],
 )  # fmt: skip
 def test_frozen_bytes_that_were_changed_are_told(grown: Disk, place: str) -> None:
@@ -240,7 +240,7 @@ def test_both_sides_of_an_edge_have_to_agree(
     found = told(grown)
     assert {one.place for one in found if one.code == "topology_broken"} == expected
     wrong = [one for one in found if one.code not in ("topology_broken", "layer_corrupt")]
-    assert [one for one in wrong if one.place != f"{A}/accepted_request.json"] == []
+    assert [one for one in wrong if one.place != f"{A}/inputs/accepted_request.json"] == []
 
 
 def test_requests_that_are_twins_are_told(grown: Disk) -> None:

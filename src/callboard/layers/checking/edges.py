@@ -113,7 +113,9 @@ def _check_entry(desk: Desk, facts: Facts, entry: ChildEntry, one: Facts | None)
             ("parent_work_item_id", one.session.parent_work_item_id, entry.work_item_id),
         ))  # fmt: skip
     if one.request_sha256 is not None:
-        desk.same(one.file("accepted_request.json"), one.request_sha256, entry.body_sha256)
+        desk.same(
+            one.file("inputs", "accepted_request.json"), one.request_sha256, entry.body_sha256
+        )
     _check_status(desk, facts, entry, one)
 
 

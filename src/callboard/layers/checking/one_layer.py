@@ -27,9 +27,9 @@ from callboard.layers.tree import Layer
 
 _FILES = frozenset(
     {"session.json", "goal.md", "goal_contract.json", "workflow_contract.json", "state.json"}
-    | {"children.json", "events.jsonl", "control.json", "accepted_request.json"}
+    | {"children.json", "events.jsonl", "control.json", "stop_request.json"}
 )
-_TOP = frozenset(folder.partition("/")[0] for folder in tree.FOLDERS)
+_TOP = frozenset({"workflows"} | {folder.partition("/")[0] for folder in tree.FOLDERS})
 _RECEIPT = ".receipt.json"
 _AGENTS = (
     "inputs", "inputs/artifacts", "project_state", "project_state/dispatch_inputs", "eval_checks",
@@ -128,7 +128,24 @@ def _check_frozen(desk: Desk, facts: Facts) -> WorkflowContract | None:
     if found is not None and session is not None and found.workflow_set != session.workflow_set:
         message = f"it is of the set {found.workflow_set}, the layer's is {session.workflow_set}"
         desk.findings.add("layer_corrupt", place, message)
+    _check_workflows(desk, facts, found)
     return found
+
+
+def _check_workflows(desk: Desk, facts: Facts, contract: WorkflowContract | None) -> None:
+    """The configs and prompts that the layer keeps are those that its contract names."""
+    folder = facts.file("workflows")
+    roles = [] if contract is None else [role.name for role in contract.roles]
+    for name, kind in desk.entries(folder):
+        expected = kind == "folder" and (contract is None or name in roles)
+        desk.stray(folder, name, kind, expected=expected)
+    for role in () if contract is None else contract.roles:
+        own = f"{folder}/{role.name}"
+        desk.unchanged(f"{own}/config.yaml", role.config_sha256)
+        desk.unchanged(f"{own}/prompt.md", role.prompt_sha256)
+        for name, kind in desk.entries(own):
+            expected = kind == "file" and name in ("config.yaml", "prompt.md")
+            desk.stray(own, name, kind, expected=expected)
 
 
 def _check_state(desk: Desk, facts: Facts) -> None:
@@ -220,7 +237,7 @@ def _check_outcomes(desk: Desk, facts: Facts) -> None:
 
 def _check_own_request(desk: Desk, facts: Facts) -> None:
     """What the layer was made from, and its copies of the inputs."""
-    place = facts.file("accepted_request.json")
+    place = facts.file("inputs", "accepted_request.json")
     if facts.depth == 0:
         if desk.has(place):
             desk.findings.add("foreign_file", place, "a root layer is made from no request")
