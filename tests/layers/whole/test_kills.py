@@ -1,4 +1,4 @@
-"""Any process of a two-level run killed after any one effect on files: the next run ends as well."""
+"""Any process of a two-level run killed after any one effect: the next run ends as well."""
 
 from __future__ import annotations
 
