@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from callboard.errors import CallboardError
 from callboard.layers import sets
@@ -159,14 +162,20 @@ def test_a_set_in_which_nothing_can_begin_is_refused(tmp_path: Path) -> None:
 
 
 def test_folders_of_no_role_are_told(tmp_path: Path) -> None:
-    disk = written(tmp_path, {"workflows/Judge/config.yaml": JUDGE, "workflows/marker/x": ""})
+    disk = written(
+        tmp_path,
+        {"workflows/Judge/config.yaml": JUDGE, "workflows/marker/x": "", "workflows/ｍaker/x": ""},
+    )
     (tmp_path / SET / "workflows" / "README.md").write_text("Files are nobody's folder")
     (tmp_path / SET / "workflows" / ".git").mkdir()
+    (tmp_path / SET / "workflows" / "\x1b").mkdir()
     (tmp_path / SET / "workflows" / "link").symlink_to("maker")
     assert faults(disk) == [
-        "workflows/Judge:1:1 is not the folder of the role judge: its name is in lower case",
+        "workflows/Judge:1:1 is not the folder of the role judge, only spelled like it",
+        "workflows/\\x1b:1:1 belongs to no role that contract.yaml names; known are judge, maker",
         "workflows/link:1:1 belongs to no role that contract.yaml names; known are judge, maker",
         "workflows/marker:1:1 belongs to no role that contract.yaml names; did you mean maker?",
+        "workflows/ｍaker:1:1 is not the folder of the role maker, only spelled like it",
     ]
 
 
@@ -227,6 +236,32 @@ def test_a_set_that_is_not_there_is_told_with_a_near_name(tmp_path: Path, name: 
     assert error.details["there"] == ["mine"]
     if name == "mien":
         assert error.message.endswith("'mien'; did you mean mine?")
+
+
+@given(
+    st.sampled_from(sorted(FILES)),
+    st.binary(max_size=80) | st.text("abr:-[]{}&*! \n'\"", max_size=40).map(str.encode),
+    st.integers(0, 200),
+    st.integers(0, 60),
+)
+def test_whatever_stands_in_a_file_the_set_is_sound_or_refused(
+    name: str, data: bytes, at: int, length: int
+) -> None:
+    with TemporaryDirectory() as folder:
+        disk = written(Path(folder))
+        path = Path(folder) / SET / name
+        before = path.read_bytes()
+        path.write_bytes(before[:at] + data + before[at + length :])
+        frozen, error = None, None
+        try:
+            frozen = sets.freeze(disk, "mine")
+        except CallboardError as refused:
+            error = refused
+        if frozen is not None:
+            assert len(frozen.contract.roles) == len(frozen.configs) == len(frozen.prompts)
+        if error is not None:
+            assert error.code in ("workflow_set_invalid", "harness_missing")
+            assert error.message.isprintable()
 
 
 def test_a_file_instead_of_a_set_is_no_set(tmp_path: Path) -> None:

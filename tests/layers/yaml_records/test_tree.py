@@ -102,6 +102,14 @@ def test_deep_nesting_ends_the_reading() -> None:
     assert (line, column, message) == (1, 13, "nested deeper than 12 levels")
 
 
+def test_many_values_end_the_reading() -> None:
+    data = b"[" + b"a," * 20_000
+    ((line, column, _, message),) = found_in(data)
+    # The list is a value itself, so its last entry is one too many.
+    assert (line, column) == (1, 2 * 20_000)
+    assert message == "more than 20000 values; nothing beyond is read"
+
+
 def test_values_are_those_of_the_core_schema() -> None:
     data = b"\xef\xbb\xbfa: yes\nb: true\nc: 012\nd: '5'\ne: 2026-01-31\nf:\ng: [1, -2, ~]\nh: {}\n"
     tree = parse(data, "f.yaml", Faults())

@@ -6,6 +6,7 @@ no file.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -18,6 +19,7 @@ from callboard.layers.records.state import State
 from callboard.layers.records.workflow import Caps, WorkflowContract
 from callboard.layers.yaml_records.faults import Faults, near, pointer, quoted
 from callboard.layers.yaml_records.tree import Node
+from callboard.visible import visible
 
 LISTS = (
     "goal_control_roles",
@@ -123,17 +125,17 @@ def judge_folders(
 
     `kinds` says of each name in the folder `place` what it is.
     """
-    known = {role.casefold(): role for role in roles}
+    known = set(roles)
     for name, kind in sorted(kinds.items()):
-        if kind == "file" or name.startswith(".") or known.get(name) == name:
+        if kind == "file" or name.startswith(".") or name in known:
             continue
-        twin = known.get(name.casefold())
+        twin = unicodedata.normalize("NFKC", name).casefold()
         why = (
-            f"is not the folder of the role {twin}: its name is in lower case"
-            if twin
-            else f"belongs to no role that contract.yaml names{near(name, known.values())}"
+            f"is not the folder of the role {twin}, only spelled like it"
+            if twin in known
+            else f"belongs to no role that contract.yaml names{near(name, known)}"
         )
-        faults.add(f"{place}/{name}", 1, 1, "", why)
+        faults.add(f"{place}/{visible(name)}", 1, 1, "", why)
 
 
 def judge_start(contract: WorkflowContract, source: Source, faults: Faults) -> None:

@@ -18,6 +18,8 @@ from callboard.layers.yaml_records.faults import Faults, pointer, quoted
 MAX_YAML_BYTES = 256 * 1024
 """More is refused before anything of a file is parsed."""
 MAX_DEPTH = 12
+MAX_VALUES = 20_000
+"""Keys, values, lists and mappings of one file; reading ends there, within a second or two."""
 _MAX_DIGITS = 18
 
 # What no editor shows, and what other readers take for a line break. A lone carriage return is one.
@@ -162,6 +164,7 @@ class _Reader:
         self._faults = faults
         self._open: list[_Open] = []
         self._documents = 0
+        self._values = 0
         self.root: Node | None = None
 
     def take(self, event: Any) -> None:
@@ -220,6 +223,10 @@ class _Reader:
         return True
 
     def _put(self, node: Node) -> None:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            self._tell(node, f"more than {MAX_VALUES} values; nothing beyond is read")
+            raise _EndReading
         if not self._open:
             self.root = node
             return
