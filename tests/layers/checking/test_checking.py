@@ -464,8 +464,8 @@ def test_three_hundred_layers_are_checked_quickly(disk: Disk) -> None:
     trees.end(disk, root, child)
     for number in range(300):
         shutil.copytree(disk.path(child.place), disk.path(f"{child.place}x{number}"))
-    started = time.perf_counter()
+    started = time.process_time()
     found = check(trees.around(disk.root))
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 1
     # Each copy says that it is A, and no index knows it.
     assert len([one for one in found if one.code == "layer_corrupt"]) >= 300

@@ -62,8 +62,11 @@ def _check_tree(desk: Desk, root: str, repository_id: str | None) -> None:
     facts = {place: check_layer(desk, place) for place in _layers(desk, root)}
     for one in facts.values():
         _check_identity(desk, one, repository_id)
-    for one in facts.values():
-        check_edges(desk, one, facts)
+    children: dict[str, dict[str, Facts]] = {}
+    for place, one in facts.items():
+        children.setdefault(place.rpartition("/children/")[0], {})[one.session_id] = one
+    for place, one in facts.items():
+        check_edges(desk, one, children.get(place, {}))
     _check_limits(desk, root, facts)
     _check_twice(desk, facts)
 

@@ -14,14 +14,8 @@ from callboard.layers.names import twin
 from callboard.layers.records.requests import ChildEntry
 
 
-def check_edges(desk: Desk, facts: Facts, layers: Mapping[str, Facts]) -> None:
-    """All edges from the layer `facts` to its children; `layers` by their places."""
-    prefix = facts.file("children")
-    children = {
-        place.rpartition("/")[2]: one
-        for place, one in layers.items()
-        if place.rpartition("/")[0] == prefix
-    }
+def check_edges(desk: Desk, facts: Facts, children: Mapping[str, Facts]) -> None:
+    """All edges from the layer `facts` to its children, which are given by their session ids."""
     _check_pointer(desk, facts, children)
     _check_ended(desk, facts, children)
     if facts.index is None:

@@ -6,14 +6,13 @@ knows no file.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from callboard import canonical
 from callboard.errors import CallboardError
-from callboard.visible import visible
+from callboard.layers.records.wording import refusal, worded
 
 MAX_RECORD_BYTES = 1024 * 1024
 """More is refused before anything of a record is parsed."""
@@ -23,7 +22,16 @@ MAX_TEXT = 262_144
 
 _NO_CONTROL = r"[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 
-Id = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?![\s\S])")]
+Id = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=worded(
+            r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?![\s\S])",
+            "an id: at most 128 of the letters A-Z and a-z, digits, `.`, `_` and `-`,"
+            " the first a letter or digit",
+        )
+    ),
+]
 """An id that may be a file name on every system: letters, digits, `.`, `_`, `-`."""
 
 Key = Annotated[
@@ -31,16 +39,36 @@ Key = Annotated[
     msgspec.Meta(
         min_length=1,
         max_length=100,
-        pattern=r"^[^\s/\\:*?\"<>|\x00-\x1f\x7f\ud800-\udfff.~-][^\s/\\:*?\"<>|\x00-\x1f\x7f\ud800-\udfff]*(?![\s\S])",
+        pattern=worded(
+            r"^[^\s/\\:*?\"<>|\x00-\x1f\x7f\ud800-\udfff.~-]"
+            r"[^\s/\\:*?\"<>|\x00-\x1f\x7f\ud800-\udfff]*(?![\s\S])",
+            'a key: no blanks, controls or any of / \\ : * ? " < > |, and no `.`, `~` or `-` first',
+        ),
     ),
 ]
 """An id that agents choose, of a request or a piece of work, in any script; it may be a file name.
 `callboard.layers.names` refuses what else no file should be called, and twins."""
 
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]{0,63}(?![\s\S])")]
+Name = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=worded(
+            r"^[a-z][a-z0-9_]{0,63}(?![\s\S])",
+            "a name: at most 64 of the letters a-z, digits and `_`, the first a letter",
+        )
+    ),
+]
 """The name of a workflow set or of a role."""
 
-Sha256 = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}(?![\s\S])")]
+Sha256 = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=worded(
+            r"^sha256:[0-9a-f]{64}(?![\s\S])",
+            "a digest: `sha256:` and 64 of the digits 0-9 and a-f",
+        )
+    ),
+]
 """A digest of exact bytes."""
 
 Ref = Annotated[str, msgspec.Meta(min_length=3, max_length=1024)]
@@ -48,7 +76,14 @@ Ref = Annotated[str, msgspec.Meta(min_length=3, max_length=1024)]
 
 Text = Annotated[
     str,
-    msgspec.Meta(min_length=1, max_length=MAX_TEXT, pattern=rf"^{_NO_CONTROL}+(?![\s\S])"),
+    msgspec.Meta(
+        min_length=1,
+        max_length=MAX_TEXT,
+        pattern=worded(
+            rf"^{_NO_CONTROL}+(?![\s\S])",
+            "plain text, whose only control characters are line breaks and tabs",
+        ),
+    ),
 ]
 """Plain text that is not empty; line breaks and tabs are its only controls."""
 
@@ -58,7 +93,14 @@ Time = Annotated[int, msgspec.Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=canonical.MAX_SAFE_INTEGER)]
-Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00]*(?![\s\S])")]
+Path = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=4096,
+        pattern=worded(r"^/[^\x00]*(?![\s\S])", "an absolute path, which begins with `/`"),
+    ),
+]
 """An absolute path of this machine; it stands in an assignment only."""
 
 
@@ -68,9 +110,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 R = TypeVar("R")
 
-_PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
-_STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]*)\]")
-
 
 def read(data: bytes, kind: type[R], what: str, *, limit_bytes: int = MAX_RECORD_BYTES) -> R:
     """The record of type `kind` in `data`, JSON in any layout.
@@ -79,10 +118,14 @@ def read(data: bytes, kind: type[R], what: str, *, limit_bytes: int = MAX_RECORD
     and `pointer` of the field or `byte`), or `resource_limit` for more than `limit_bytes`.
     """
     try:
-        value = canonical.decode(data, limit_bytes=limit_bytes)
+        canonical.check_size(data, limit_bytes)
+        # As `encode` writes it, but for the line break, it is read by the fast path.
+        value = canonical.decode(data.removesuffix(b"\n"), limit_bytes=limit_bytes)
     except CallboardError as error:
         if error.code == "resource_limit":
-            raise
+            raise CallboardError(
+                error.code, f"{what}: {error.message}", error.hint, {"what": what, **error.details}
+            ) from error
         raise CallboardError(
             "record_invalid",
             f"{what} is no JSON document: {error.message}",
@@ -97,41 +140,15 @@ def convert(value: object, kind: type[R], what: str) -> R:
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise _refused(value, str(error), what) from error
-
-
-def _refused(value: object, message: str, what: str) -> CallboardError:
-    found = _PLACE.search(message)
-    steps = [name or inner for name, inner in _STEP.findall(found[1])] if found else []
-    plain = message[: found.start()] if found else message
-    pointer = "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps)
-    return CallboardError(
-        "record_invalid",
-        f"{what}: {plain}; {pointer or 'the document'} is {_shown(_at(value, steps))}",
-        "correct what is named; only the documented fields are allowed, and each has one type",
-        {"what": what, "pointer": pointer},
-    )
-
-
-def _at(value: object, steps: list[str]) -> object:
-    """What stands at a place; `...` where msgspec names a member without its key."""
-    for step in steps:
-        if isinstance(value, dict) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            break
-    return value
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict):
-        return f"an object with {visible(', '.join(sorted(value)))[:200] or 'no field'}"
-    if isinstance(value, list):
-        return f"an array of {len(value)}"
-    text = visible(canonical.encode(value).decode())
-    return text if len(text) <= 120 else f"{text[:117]}..."
+        raise refusal(value, kind, str(error), what) from error
+    except UnicodeEncodeError as error:
+        # No JSON document can say that, one in YAML can.
+        raise CallboardError(
+            "record_invalid",
+            f"{what}: it holds half of a surrogate pair, which is no character",
+            "write it anew in valid Unicode",
+            {"what": what},
+        ) from error
 
 
 def encode(record: Record) -> bytes:

@@ -10,9 +10,24 @@ from typing import Annotated, Literal
 import msgspec
 
 from callboard.layers.records.base import Count, Name, Positive, Record, Sha256, Text, Texts
+from callboard.layers.records.wording import worded
 
-Argument = Annotated[str, msgspec.Meta(max_length=4096, pattern=r"^[^\x00]*(?![\s\S])")]
-Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}(?![\s\S])")]
+Argument = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=4096,
+        pattern=worded(r"^[^\x00]*(?![\s\S])", "an argument without the character NUL"),
+    ),
+]
+Variable = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=worded(
+            r"^[A-Za-z_][A-Za-z0-9_]{0,127}(?![\s\S])",
+            "the name of a variable: at most 128 letters, digits and `_`, no digit first",
+        )
+    ),
+]
 
 
 class Harness(Record, frozen=True, kw_only=True):
