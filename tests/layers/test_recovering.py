@@ -18,11 +18,14 @@ from typing import Any
 import pytest
 
 from callboard.errors import CallboardError
+from callboard.git import Git
 from callboard.layers.awaiting import carry_out
 from callboard.layers.records.attempt import AttemptResult
+from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.results import read_process
 from callboard.processes import members
 from callboard.processes.identity import ProcessIdentity, current, of, state
+from tests import repositories
 from tests.ambient import DEEP
 from tests.board.building import refused
 from tests.ended import ending
@@ -42,8 +45,7 @@ class Scene:
     def __init__(self, tmp_path: Path, **attempt: Any) -> None:
         self.folder = tmp_path / "witness"
         self.folder.mkdir()
-        root = tmp_path / "repository"
-        root.mkdir()
+        root = repositories.repository(tmp_path / "repository")
         self.attempt = Attempt(root, "sh", "-c", HARNESS, str(self.folder), **attempt)
         self.processes: list[subprocess.Popen[bytes]] = []
 
@@ -55,7 +57,7 @@ class Scene:
 
     def carry_out(self, *runner: str, stop: Event | None = None) -> AttemptResult:
         made = self.attempt
-        around = made.around(runner=runner or None)
+        around = made.around(git=Git(os.environ["PATH"]), runner=runner or None)
         return carry_out(made.disk, made.layer, made.contract, made.task, around, stop or Event())
 
     def start(self, *argv: str) -> subprocess.Popen[bytes]:
@@ -78,9 +80,9 @@ class Scene:
             process.kill()
             process.communicate()
         with contextlib.suppress(CallboardError):
-            process = read_process(self.attempt.disk, self.attempt.layer, "0001_planner")
-            if process is not None:
-                for facts in members.marked(process.run_mark, members.everyone()):
+            found = read_process(self.attempt.disk, self.attempt.layer, "0001_planner")
+            if found is not None:
+                for facts in members.marked(found.run_mark, members.everyone()):
                     members.send(facts, signal.SIGKILL)
 
 
@@ -112,6 +114,7 @@ def killer(step: str, ending_of_place: str) -> tuple[str, ...]:
         ("link", "process.json", 0, "unknown"),
         ("rename", "stdout.log", 0, "unknown"),
         ("rename", "stderr.log", 0, "unknown"),
+        ("rename", "git_before.json", 0, "unknown"),
         ("write", "manifest.json", 1, "unknown"),
         ("rename", "manifest.json", 1, "unknown"),
         ("rename", "trace_seals/0001_planner.json", 1, "unknown"),
@@ -164,6 +167,7 @@ def test_a_runner_killed_while_its_harness_runs_is_recovered_from(
     staged: Callable[..., Scene], recovery: str
 ) -> None:
     scene = staged(recovery=recovery)
+    root = scene.attempt.disk.root
     runner = scene.start_runner()
     [leader] = until(scene.executions)
     harness = of(leader)
@@ -173,6 +177,8 @@ def test_a_runner_killed_while_its_harness_runs_is_recovered_from(
     assert (result.classification, result.detail, result.exit_code) == (
         "unknown", "runner_died", None
     )  # fmt: skip
+    assert result.git_before == GitSubject(head=repositories.head(root), dirty=None)
+    assert result.git_after == result.git_before
     assert result.survivors == ()
     assert scene.executions() == [leader]
     assert harness is None or state(harness) == "dead"
@@ -321,7 +327,7 @@ def test_of_many_runners_one_executes(staged: Callable[..., Scene]) -> None:
     assert len(scene.executions()) == 1
     assert scene.attempt.traced("stdout.log").read_bytes() == b"end\n"
     assert sorted(path.name for path in scene.attempt.traced("stdout.log").parent.iterdir()) == [
-        "manifest.json", "stderr.log", "stdout.log"
+        "git_after.json", "git_before.json", "manifest.json", "stderr.log", "stdout.log"
     ]  # fmt: skip
 
 

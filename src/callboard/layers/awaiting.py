@@ -55,6 +55,7 @@ def carry_out(
     attempt = task.attempt_id
     harness = harness_of(contract, task)
     starts = 0
+    complaint: str | None = None
     while True:
         process = _process(disk, layer, attempt)
         if process is None:
@@ -81,8 +82,9 @@ def carry_out(
             return result
         if liveness == "unknown":
             raise undecided(layer, attempt, why_unknown(runner))
+        notes = [] if complaint is None else [f"its runner failed: {complaint}"]
         drain = contract.recovery == "drain"
-        return recover(around, layer, process, harness, drain=drain, stop=stop)
+        return recover(around, layer, process, harness, drain=drain, notes=notes, stop=stop)
 
 
 def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
