@@ -84,7 +84,7 @@ def read_layer(disk: Disk, place: str) -> Layer:
         session = read_record(disk, file, Session)
     except CallboardError as error:
         if error.code == "layer_corrupt" and disk.kind(place) is None:
-            raise _missing(ids[-1]) from error
+            raise missing(ids[-1]) from error
         raise
     wrong = _misplaced(session, ids)
     if wrong is not None:
@@ -222,7 +222,7 @@ def root(disk: Disk, session_id: str | None = None) -> Layer:
     """
     if session_id is not None:
         if not is_id(session_id):
-            raise _missing(session_id)
+            raise missing(session_id)
         return read_layer(disk, f"{SESSIONS}/{session_id}")
     found = roots(disk)
     if not found:
@@ -244,7 +244,7 @@ def root(disk: Disk, session_id: str | None = None) -> Layer:
 def child(disk: Disk, parent: Layer, session_id: str) -> Layer:
     """The child layer of that id; `layer_missing` where the parent's folder has none."""
     if not is_id(session_id):
-        raise _missing(session_id)
+        raise missing(session_id)
     return read_layer(disk, parent.file("children", session_id))
 
 
@@ -308,7 +308,8 @@ def _session_folders(disk: Disk, place: str) -> list[str]:
     return [name for name, kind in disk.entries(place) if kind == "folder" and is_id(name)]
 
 
-def _missing(session_id: str) -> CallboardError:
+def missing(session_id: str) -> CallboardError:
+    """The refusal of a layer that is not there."""
     return CallboardError(
         "layer_missing",
         f"there is no layer '{visible(session_id)[:200]}' there",
