@@ -177,9 +177,9 @@ def test_what_moved_to_a_session_of_its_own_is_named(
 # --- what it used ---------------------------------------------------------------------------------
 
 
-def reporting(root: Path, text: str) -> AttemptResult:
-    script = 'printf %s "$1" >"${0%/*}/usage.json"'
-    return carried_out(Attempt(root, "sh", "-c", script, "{prompt_file}", text))
+def reporting(root: Path, text: str, blanks: str = "0") -> AttemptResult:
+    script = 'printf "%s%*s" "$1" "$2" "" >"${0%/*}/usage.json"'
+    return carried_out(Attempt(root, "sh", "-c", script, "{prompt_file}", text, blanks))
 
 
 def test_a_usage_report_is_taken_in(root: Path) -> None:
@@ -191,12 +191,17 @@ def test_a_usage_report_is_taken_in(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", '{"schema_version":1,"cost":1}', '{"schema_version":1,"input_tokens":-1}',
-     '{"schema_version":1}' + " " * 70_000],
-)  # fmt: skip
-def test_a_usage_report_of_no_use_is_noted_and_ignored(root: Path, text: str) -> None:
-    result = reporting(root, text)
+    ("text", "blanks"),
+    [
+        ("", "0"),
+        ("{", "0"),
+        ('{"schema_version":1,"cost":1}', "0"),
+        ('{"schema_version":1,"input_tokens":-1}', "0"),
+        ('{"schema_version":1}', "70000"),
+    ],
+)
+def test_a_usage_report_of_no_use_is_noted_and_ignored(root: Path, text: str, blanks: str) -> None:
+    result = reporting(root, text, blanks)
     assert result.classification == "success"
     assert result.usage == Usage(attempts=1, duration_ms=result.duration_ms)
     assert len(result.notes) == 1

@@ -60,6 +60,7 @@ def carry_out(
     harness = harness_of(contract, task)
     starts = 0
     waiting = _Waiting(stop, leave or Event())
+    complaint: str | None = None
     while True:
         if waiting.leave.is_set():
             return None
@@ -90,8 +91,9 @@ def carry_out(
             return result
         if liveness == "unknown":
             raise undecided(layer, attempt, why_unknown(runner))
+        notes = [] if complaint is None else [f"its runner failed: {complaint}"]
         drain = contract.recovery == "drain"
-        return recover(around, layer, process, harness, drain=drain, stop=stop)
+        return recover(around, layer, process, harness, drain=drain, notes=notes, stop=stop)
 
 
 def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:

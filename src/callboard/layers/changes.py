@@ -61,11 +61,18 @@ class Changes:
 def git_dir_of(folder: Path) -> Path | None:
     """Where the repository whose work tree is `folder` is kept; None where it is none.
 
-    Nothing above `folder` is looked at.
+    Nothing above `folder` is looked at. Raises `file_unreadable` where that is not allowed.
     """
     found = folder / ".git"
-    if not found.is_file():
-        return found if (found / "HEAD").is_file() else None
+    try:
+        if not found.is_file():
+            return found if (found / "HEAD").is_file() else None
+    except OSError as error:
+        raise CallboardError(
+            "file_unreadable",
+            f"{str(found)!r} cannot be looked at: {error.strerror}",
+            "check the folder and its permissions",
+        ) from error
     try:
         line = read_bounded(found, 8192, what="the file").decode("utf-8", "surrogateescape")
     except CallboardError:

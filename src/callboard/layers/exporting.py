@@ -93,9 +93,9 @@ class _Checked(io.RawIOBase):
         self._content = hashlib.sha256()
 
     def read(self, size: int = -1) -> bytes:
-        """At most `size` bytes more; `trace_changed` where there are fewer than were sealed."""
+        """The next `size` bytes; `trace_changed` where there are fewer, as a seal said more."""
         data = self._stream.read(size)
-        if not data and size:
+        if len(data) < size:
             raise _changed(self._attempt, self._file.path)
         self._content.update(data)
         return data

@@ -59,12 +59,13 @@ def recover(
     harness: Harness,
     *,
     drain: bool,
+    notes: list[str],
     stop: Event,
 ) -> AttemptResult:
     """Publish the result `unknown` of an attempt whose runner is dead, once its processes ended.
 
     With `drain` they may end by themselves until the harness's time is over or `stop` is set.
-    Raises `attempt_undecided` where they cannot be known from here.
+    `notes` go into the result. Raises `attempt_undecided` where they cannot be known from here.
     """
     attempt = process.attempt_id
     leader = identity_of(process.leader)
@@ -85,7 +86,7 @@ def recover(
         survivors=leftovers(survivors),
     )
     before = _subject(around.disk, f"{trace}/{GIT_BEFORE}")
-    return conclude(around, layer, attempt, ending, git_before=before, notes=[])
+    return conclude(around, layer, attempt, ending, git_before=before, notes=notes)
 
 
 def _await(run_mark: str, leader: ProcessIdentity, wait_s: float, stop: Event) -> None:

@@ -32,6 +32,7 @@ from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Task
 from callboard.layers.records.workflow import Harness, WorkflowContract
 from callboard.layers.results import (
+    GIT_BEFORE,
     PROCESS,
     RESULT,
     STDERR,
@@ -41,6 +42,7 @@ from callboard.layers.results import (
     ending_of,
     subject_now,
 )
+from callboard.layers.sealing import put_record
 from callboard.layers.tree import read_contract, read_layer, read_state
 from callboard.processes.adoption import adopt_orphans
 from callboard.processes.held import Command, HeldProcess, hold
@@ -85,6 +87,7 @@ class Runner:
             with self._holding(harness, prompt) as held:
                 if self._asked_to_stop or not self._claim(held.identity):
                     return False
+                self._begin_trace(git_before)
                 ending = self._execute(held, harness)
         except CallboardError as error:
             if error.code not in ("attempt_changed", "process_start_failed"):
@@ -163,9 +166,14 @@ class Runner:
         )
         return self._disk.publish_new(f"{self._place}/{PROCESS}", encode(process))
 
-    def _execute(self, held: HeldProcess, harness: Harness) -> Ending:
+    def _begin_trace(self, git_before: GitSubject | None) -> None:
+        """Leave in the trace what recovery needs, should this runner die."""
         for name, log in self._logs().items():
             self._disk.move(log, f"{self._trace}/{name}")
+        if git_before is not None:
+            put_record(self._disk, f"{self._trace}/{GIT_BEFORE}", git_before)
+
+    def _execute(self, held: HeldProcess, harness: Harness) -> Ending:
         self._held = held
         if self._asked_to_stop:
             held.request_stop()

@@ -176,6 +176,6 @@ def _walk(disk: Disk, trace: str) -> Iterator[tuple[str, SkipReason | None]]:
 def _what(disk: Disk, place: str) -> SkipReason:
     try:
         disk.target(place)
-    except (CallboardError, OSError):
+    except CallboardError:
         return "special"
     return "link"

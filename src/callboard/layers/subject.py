@@ -18,6 +18,7 @@ from callboard.git import Git
 from callboard.layers.changes import GITLINK, Changes, Entry, Lister, git_dir_of, head_of
 from callboard.layers.disk import Disk
 from callboard.layers.records.evaluation import GitSubject
+from callboard.regular import shown_name
 
 RULE = "dirty-1"
 """The version of the rule. Another way to make the digest gets another one."""
@@ -148,7 +149,7 @@ class _Reading:
     def _target(self, place: str) -> bytes:
         try:
             return self._disk.target(place)
-        except (CallboardError, OSError):
+        except CallboardError:
             # It is no link any more; that is noticed by what was seen of it.
             return b""
 
@@ -175,6 +176,12 @@ class _Reading:
             if error.code in ("file_missing", "file_not_regular", "path_invalid"):
                 return _ABSENT
             raise
+        except OSError as error:
+            raise CallboardError(
+                "file_unreadable",
+                f"{shown_name(place)!r} cannot be read: {error.strerror}",
+                "check the file and the disk",
+            ) from error
         if entry is not None and (mode, blob.hexdigest().encode()) == (entry.mode, entry.oid):
             return None
         return mode, content.hexdigest().encode()

@@ -18,7 +18,7 @@ from callboard.layers.records.attempt import TracedFile, TraceManifest, TraceSea
 from callboard.layers.records.base import digest, read
 from callboard.layers.sealing import MANIFEST, MAX_MANIFEST_BYTES, Listing, seal_of
 from callboard.layers.stored import read_record
-from callboard.layers.tree import Layer
+from callboard.layers.tree import Layer, read_state
 from callboard.visible import visible
 
 _PRUNING = ".pruning"
@@ -191,8 +191,7 @@ def prune(
     candidates = [
         (one.sealed_at_ms or 0, one.session_id, one.attempt_id, layer, one)
         for layer in layers
-        for one in traces_of(disk, layer)
-        if one.standing == "sealed" and one.finished
+        for one in _ended(disk, layer)
     ]
     candidates.sort(key=lambda found: found[:3], reverse=True)
     pruned = []
@@ -201,6 +200,16 @@ def prune(
             _take_away(disk, layer, attempt)
             pruned.append(one)
     return pruned
+
+
+def _ended(disk: Disk, layer: Layer) -> list[Trace]:
+    task = read_state(disk, layer).task
+    current = None if task is None else task.attempt_id
+    return [
+        one
+        for one in traces_of(disk, layer)
+        if one.standing == "sealed" and one.finished and one.attempt_id != current
+    ]
 
 
 def _take_away(disk: Disk, layer: Layer, attempt: str) -> None:

@@ -126,8 +126,8 @@ class TraceManifest(Record, frozen=True, kw_only=True):
     git_before: GitSubject | None
     git_after: GitSubject | None
     files: tuple[TracedFile, ...]
-    skipped: tuple[SkippedFile, ...]
-    complete: bool
+    skipped: tuple[SkippedFile, ...] = ()
+    complete: bool = True
     created_at_ms: Time
 
 

@@ -6,6 +6,7 @@ What an agent says of its attempt goes by `--assignment` alone, wherever it is c
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -98,26 +99,39 @@ def _assignment(*, required: bool) -> Callable[[C], C]:
 
 @layers.command(short_help="Put packaged workflow sets into the repository.")
 @click.option("--set", "names", multiple=True, metavar="NAME", help="Which (default: all).")
-@click.option("--harness", "harness", metavar="WORD", multiple=True, help="A word of the command.")
+@click.option("--harness", metavar="COMMAND", help="The agent's command line, quoted as a whole.")
 @layers_options
 @click.pass_context
-def init(ctx: click.Context, names: tuple[str, ...], harness: tuple[str, ...]) -> None:
+def init(ctx: click.Context, names: tuple[str, ...], harness: str | None) -> None:
     """Write workflow sets that are packaged with Callboard; no file that is there is changed.
 
-    --harness, given once for each word, is the command of the agent that plays the roles, such as
-    --harness claude --harness=-p. Without it, edit config.yaml of each role.
+    --harness is the command of the agent that plays the roles, such as --harness 'claude -p'. Its
+    words are split as a shell would, and no shell is asked. Without it, edit config.yaml of each
+    role.
     """
     from callboard.layers.layers import Layers as Opened
 
     opened = _opened(ctx)
-    written = [file for name in names or Opened.packaged() for file in opened.init(name, harness)]
+    words = _words(harness)
+    written = [file for name in names or Opened.packaged() for file in opened.init(name, words)]
     text = written or ["Everything is there already."]
     emit(ctx, {"written": written}, lambda: [*text, Hint("callboard layers start --goal-file F")])
 
 
+def _words(harness: str | None) -> list[str]:
+    try:
+        return shlex.split(harness or "")
+    except ValueError as error:
+        raise click.BadParameter(f"{error}", param_hint="--harness") from error
+
+
 @layers.command(short_help="Begin a tree with a goal.")
 @click.option("--goal", metavar="TEXT", help="The goal, in a few sentences.")
-@click.option("--goal-file", metavar="FILE", help="A file with the goal; - is standard input.")
+@click.option(
+    "--goal-file",
+    metavar="FILE",
+    help="A file with the goal: text, or where it ends in .json, an object with all lists as well.",
+)
 @click.option("--set", "workflow_set", metavar="NAME", default="planner_dispatcher")
 @click.option("--max-depth", type=click.IntRange(0, 100), default=8, show_default=True)
 @click.option("--max-children", type=click.IntRange(1, 10_000), default=200, show_default=True)
@@ -140,11 +154,25 @@ def start(
 
     if (goal is None) == (goal_file is None):
         raise click.UsageError("Give the goal by --goal or by --goal-file, one of them.")
-    text = goal if goal is not None else read_text(goal_file or "-", MAX_TEXT_BYTES, "the goal")
-    given = {_CRITERIA[name.replace("_", "-")][0]: texts for name, texts in criteria.items()}
+    text, given = goal or "", dict[str, list[str]]()
+    if goal_file is not None:
+        text, given = _goal_of(goal_file)
+    for name, texts in criteria.items():
+        given.setdefault(_CRITERIA[name.replace("_", "-")][0], []).extend(texts)
     limits = Limits(max_depth=max_depth, max_children=max_children, max_descendants=max_descendants)
     node = _opened(ctx).start(text, workflow_set=workflow_set, limits=limits, **given)
     emit(ctx, node_document(node), lambda: [*status_text([node]), Hint("callboard layers run")])
+
+
+def _goal_of(name: str) -> tuple[str, dict[str, list[str]]]:
+    """The goal and its lists in a file."""
+    from callboard.layers.goal_file import GoalFile, read_goal_file
+
+    data = read_text(name, MAX_TEXT_BYTES, "the goal")
+    if not name.endswith(".json"):
+        return data, {}
+    found: GoalFile = read_goal_file(data.encode())
+    return found.goal, found.lists()
 
 
 for _name, (_field, _help) in reversed(_CRITERIA.items()):
@@ -287,9 +315,7 @@ def outcomes(ctx: click.Context, session: str | None) -> None:
 
 @layers.command(short_help="Judge what a child layer came to.")
 @click.argument("request_id", metavar="REQUEST")
-@click.option(
-    "--decision", required=True, type=click.Choice(["accepted", "rework", "reroute", "blocked"])
-)
+@click.argument("decision", type=click.Choice(["accepted", "rework", "reroute", "blocked"]))
 @click.option("--rationale", required=True, metavar="TEXT", help="Why.")
 @click.option("--evidence", multiple=True, metavar="REF", help="What was reviewed. Repeatable.")
 @click.option("--open-point", multiple=True, metavar="TEXT", help="What is left. Repeatable.")
