@@ -21,7 +21,7 @@ from callboard.layers.records.attempt import AttemptProcess, AttemptResult
 from callboard.layers.records.state import Task
 from callboard.layers.records.workflow import WorkflowContract
 from callboard.layers.recovering import identity_of, recover, undecided
-from callboard.layers.results import read_process, read_result
+from callboard.layers.results import PROCESS, RESULT, read_process, read_result
 from callboard.layers.running import harness_of
 from callboard.layers.tree import Layer
 from callboard.processes import members
@@ -53,38 +53,25 @@ def carry_out(
     no runner could begin, and `layer_corrupt`.
     """
     attempt = task.attempt_id
-    harness = harness_of(contract, task)
-    starts = 0
-    complaint: str | None = None
-    while True:
-        process = _process(disk, layer, attempt)
-        if process is None:
-            result = read_result(disk, layer, attempt)
-            if result is not None:
-                return result
-            if stop.is_set():
-                raise _interrupted(attempt)
-            if starts == _MAX_STARTS:
-                raise _failed(attempt, f"{starts} of them ended without having begun")
-            starts += 1
-            complaint = _start(around, layer, attempt, stop)
-            if complaint is not None and _process(disk, layer, attempt) is None:
-                raise _failed(attempt, complaint)
-            continue
-        runner = identity_of(process.runner)
-        liveness = state(runner)
-        if liveness == "alive":
-            _await(runner, stop)
-            continue
-        # Not sooner: as long as its runner lives, a result may be anybody's.
-        result = read_result(disk, layer, attempt)
-        if result is not None:
-            return result
-        if liveness == "unknown":
-            raise undecided(layer, attempt, why_unknown(runner))
+    notes = []
+    if _process(disk, layer, attempt) is None and read_result(disk, layer, attempt) is None:
+        complaint = _begin(around, layer, attempt, stop)
         notes = [] if complaint is None else [f"its runner failed: {complaint}"]
-        drain = contract.recovery == "drain"
-        return recover(around, layer, process, harness, drain=drain, notes=notes, stop=stop)
+    process = _process(disk, layer, attempt)
+    if process is not None:
+        _await(identity_of(process.runner), stop)
+    # Not sooner: as long as its runner lives, a result may be anybody's.
+    result = read_result(disk, layer, attempt)
+    if result is not None:
+        return result
+    if process is None:
+        raise _failed(attempt, f"its {PROCESS} was taken away")
+    why = why_unknown(identity_of(process.runner))
+    if why:
+        raise undecided(layer, attempt, why)
+    harness = harness_of(contract, task)
+    drain = contract.recovery == "drain"
+    return recover(around, layer, process, harness, drain=drain, notes=notes, stop=stop)
 
 
 def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
@@ -102,6 +89,22 @@ def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
 
 
 # --- runners --------------------------------------------------------------------------------------
+
+
+def _begin(around: Around, layer: Layer, attempt: str, stop: Event) -> str | None:
+    """Have a runner begin, and stay until it has ended; what went wrong then, in words."""
+    place = place_of(layer, attempt)
+    for _ in range(_MAX_STARTS):
+        if stop.is_set():
+            break
+        complaint = _start(around, layer, attempt, stop)
+        if any(around.disk.kind(f"{place}/{name}") for name in (PROCESS, RESULT)):
+            return complaint
+        if complaint is not None:
+            raise _failed(attempt, complaint)
+    if stop.is_set():
+        raise _interrupted(attempt)
+    raise _failed(attempt, f"{_MAX_STARTS} of them ended without having begun")
 
 
 def _start(around: Around, layer: Layer, attempt: str, stop: Event) -> str | None:
