@@ -1,7 +1,7 @@
 """A runner that kills itself right after one step of its own; started by tests as a process.
 
 Arguments: the step and the end of its place, or `#` and the number of the step; the repository,
-the place of the attempt.
+the place of the attempt. With an `!` before the step its disk is full instead.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
+from callboard.errors import CallboardError
 from callboard.layers.around import of_machine
 from callboard.layers.running import main
 
@@ -23,6 +24,8 @@ def run() -> int:
     def effect(taken: str, place: str) -> None:
         nonlocal count
         count += 1
+        if step == f"!{taken}" and place.endswith(ending):
+            raise CallboardError("disk_full", f"{place} was not changed", "make room")
         if (taken == step and place.endswith(ending)) or (step, ending) == ("#", str(count)):
             os.kill(os.getpid(), signal.SIGKILL)
 

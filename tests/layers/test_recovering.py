@@ -57,7 +57,11 @@ class Scene:
 
     def carry_out(self, *runner: str, stop: Event | None = None) -> AttemptResult:
         made = self.attempt
-        around = made.around(git=Git(os.environ["PATH"]), runner=runner or None)
+        # Runners start elsewhere, and some of them are the tests' own.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        around = made.around(
+            git=Git(os.environ["PATH"]), runner=runner or None, environment=environment
+        )
         result = carry_out(made.disk, made.layer, made.contract, made.task, around, stop or Event())
         assert result is not None, "nobody asked to leave"
         return result
@@ -140,6 +144,23 @@ def test_a_runner_killed_at_any_step_is_not_run_again(
     seal = json.loads((scene.attempt.disk.path(scene.attempt.layer.file("trace_seals"))
                        / "0001_planner.json").read_bytes())  # fmt: skip
     assert seal["manifest_sha256"] == trees.sha(scene.attempt.traced("manifest.json").read_bytes())
+
+
+def test_why_a_runner_gave_up_is_noted(staged: Callable[..., Scene]) -> None:
+    scene = staged()
+    scene.go()
+    result = scene.carry_out(*killer("!rename", "stderr.log"))
+    assert (result.classification, result.detail) == ("unknown", "runner_died")
+    assert "disk_full" in result.notes[0]
+    assert scene.executions() == []
+
+
+def test_a_trace_that_cannot_be_sealed_keeps_no_result_back(staged: Callable[..., Scene]) -> None:
+    scene = staged()
+    scene.go()
+    result = scene.carry_out(*killer("!write", "manifest.json"))
+    assert result.classification == "success"
+    assert result.notes[0].startswith("the trace could not be sealed: disk_full")
 
 
 @pytest.mark.skipif(not DEEP, reason="the table above samples it")

@@ -97,13 +97,7 @@ def freeze(
     place = place_of(layer, attempt)
     if disk.kind(place) is not None:
         return _take_up(disk, layer, attempt, state)
-    for data, sha256, name in (
-        (config, role.config_sha256, "config.yaml"),
-        (prompt, role.prompt_sha256, "prompt.md"),
-    ):
-        if digest(data) != sha256:
-            what = f"the contract says {sha256}, it has {digest(data)}"
-            raise corrupt(layer.file("workflows", role.name, name), what)
+    _check_workflow(layer, role, config, prompt)
     assignment = Assignment(
         schema_version=1,
         identity=_identity(layer, role, iteration, attempt, request_id, work_item_id),
@@ -112,22 +106,36 @@ def freeze(
         updates=tuple(updates),
         responsibility=role.config.responsibility,
         expected_outputs=role.config.expected_outputs,
-        provenance=Provenance(
-            state_revision=state.revision,
-            config_sha256=role.config_sha256,
-            prompt_sha256=role.prompt_sha256,
-            rendered_prompt_sha256=_UNKNOWN,
-            contract_sha256=layer.session.workflow_contract_sha256,
-            goal_sha256=layer.session.goal_sha256,
-            goal_contract_sha256=layer.session.goal_contract_sha256,
-            git_head=git_head,
-        ),
+        provenance=_provenance(layer, role, state, git_head),
         paths=_paths(disk, layer, attempt),
     )
     files = _files(disk, layer, assignment, config, prompt, render)
     _build(disk, layer, attempt, files)
     data = files[ASSIGNMENT]
     return Frozen(attempt, _read(data, attempt), digest(data))
+
+
+def _check_workflow(layer: Layer, role: FrozenRole, config: bytes, prompt: bytes) -> None:
+    for data, sha256, name in (
+        (config, role.config_sha256, "config.yaml"),
+        (prompt, role.prompt_sha256, "prompt.md"),
+    ):
+        if digest(data) != sha256:
+            what = f"the contract says {sha256}, it has {digest(data)}"
+            raise corrupt(layer.file("workflows", role.name, name), what)
+
+
+def _provenance(layer: Layer, role: FrozenRole, state: State, git_head: str | None) -> Provenance:
+    return Provenance(
+        state_revision=state.revision,
+        config_sha256=role.config_sha256,
+        prompt_sha256=role.prompt_sha256,
+        rendered_prompt_sha256=_UNKNOWN,
+        contract_sha256=layer.session.workflow_contract_sha256,
+        goal_sha256=layer.session.goal_sha256,
+        goal_contract_sha256=layer.session.goal_contract_sha256,
+        git_head=git_head,
+    )
 
 
 def _identity(

@@ -22,7 +22,7 @@ from callboard.layers.records.attempt import AttemptProcess, AttemptResult
 from callboard.layers.records.state import Task
 from callboard.layers.records.workflow import WorkflowContract
 from callboard.layers.recovering import identity_of, recover, undecided
-from callboard.layers.results import read_process, read_result
+from callboard.layers.results import PROCESS, RESULT, read_process, read_result
 from callboard.layers.running import harness_of
 from callboard.layers.tree import Layer
 from callboard.processes import members
@@ -56,44 +56,63 @@ def carry_out(
     `attempt_interrupted` where a stop came before anything was executed, `runner_failed` where
     no runner could begin, and `layer_corrupt`.
     """
+    try:
+        return _carried_out(disk, layer, contract, task, around, _Wishes(stop, leave or Event()))
+    except _Left:
+        return None
+
+
+class _Left(Exception):
+    """Whoever waited has gone. It never leaves this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """What may end a wait before its end: that the harness ends, or that nobody waits."""
+
+    stop: Event
+    leave: Event
+
+    def until(self, has_ended: Callable[[], bool], ask: Callable[[], None]) -> None:
+        """Stay until it has ended; ask it to end, once, when that is wished."""
+        asked = False
+        while not has_ended():
+            if self.leave.is_set():
+                raise _Left
+            if self.stop.is_set() and not asked:
+                asked = True
+                ask()
+            self.leave.wait(_LOOK_EVERY_S)
+
+
+def _carried_out(
+    disk: Disk,
+    layer: Layer,
+    contract: WorkflowContract,
+    task: Task,
+    around: Around,
+    wishes: _Wishes,
+) -> AttemptResult:
     attempt = task.attempt_id
-    harness = harness_of(contract, task)
-    starts = 0
-    waiting = _Waiting(stop, leave or Event())
-    complaint: str | None = None
-    while True:
-        if waiting.leave.is_set():
-            return None
-        process = _process(disk, layer, attempt)
-        if process is None:
-            result = read_result(disk, layer, attempt)
-            if result is not None:
-                return result
-            if stop.is_set():
-                raise _interrupted(attempt)
-            if starts == _MAX_STARTS:
-                raise _failed(attempt, f"{starts} of them ended without having begun")
-            starts += 1
-            complaint = _start(around, layer, attempt, waiting)
-            if waiting.leave.is_set():
-                return None
-            if complaint is not None and _process(disk, layer, attempt) is None:
-                raise _failed(attempt, complaint)
-            continue
-        runner = identity_of(process.runner)
-        liveness = state(runner)
-        if liveness == "alive":
-            _await(runner, waiting)
-            continue
-        # Not sooner: as long as its runner lives, a result may be anybody's.
-        result = read_result(disk, layer, attempt)
-        if result is not None:
-            return result
-        if liveness == "unknown":
-            raise undecided(layer, attempt, why_unknown(runner))
+    notes = []
+    if _process(disk, layer, attempt) is None and read_result(disk, layer, attempt) is None:
+        complaint = _begin(around, layer, attempt, wishes)
         notes = [] if complaint is None else [f"its runner failed: {complaint}"]
-        drain = contract.recovery == "drain"
-        return recover(around, layer, process, harness, drain=drain, notes=notes, stop=stop)
+    process = _process(disk, layer, attempt)
+    if process is not None:
+        _await(identity_of(process.runner), wishes)
+    # Not sooner: as long as its runner lives, a result may be anybody's.
+    result = read_result(disk, layer, attempt)
+    if result is not None:
+        return result
+    if process is None:
+        raise _failed(attempt, f"its {PROCESS} was taken away")
+    why = why_unknown(identity_of(process.runner))
+    if why:
+        raise undecided(layer, attempt, why)
+    harness = harness_of(contract, task)
+    drain = contract.recovery == "drain"
+    return recover(around, layer, process, harness, drain=drain, notes=notes, stop=wishes.stop)
 
 
 def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
@@ -113,7 +132,23 @@ def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
 # --- runners --------------------------------------------------------------------------------------
 
 
-def _start(around: Around, layer: Layer, attempt: str, waiting: _Waiting) -> str | None:
+def _begin(around: Around, layer: Layer, attempt: str, wishes: _Wishes) -> str | None:
+    """Have a runner begin, and stay until it has ended; what went wrong then, in words."""
+    place = place_of(layer, attempt)
+    for _ in range(_MAX_STARTS):
+        if wishes.stop.is_set():
+            break
+        complaint = _start(around, layer, attempt, wishes)
+        if any(around.disk.kind(f"{place}/{name}") for name in (PROCESS, RESULT)):
+            return complaint
+        if complaint is not None:
+            raise _failed(attempt, complaint)
+    if wishes.stop.is_set():
+        raise _interrupted(attempt)
+    raise _failed(attempt, f"{_MAX_STARTS} of them ended without having begun")
+
+
+def _start(around: Around, layer: Layer, attempt: str, wishes: _Wishes) -> str | None:
     """Start a runner and stay until it has ended; what went wrong, in words."""
     argv = [*around.runner, str(around.disk.root), place_of(layer, attempt)]
     with tempfile.TemporaryFile() as complaint:
@@ -132,11 +167,11 @@ def _start(around: Around, layer: Layer, attempt: str, waiting: _Waiting) -> str
             raise _failed(attempt, f"{argv[0]!r}: {error.strerror}") from error
         _started[:] = [one for one in _started if one.poll() is None]
         _started.append(runner)
-        waiting.until(
+        wishes.until(
             lambda: runner.poll() is not None,
             lambda: runner.send_signal(signal.SIGTERM),
         )
-        if runner.returncode is None or runner.returncode <= 0:
+        if runner.returncode <= 0:
             # Killed, it may be tried again; otherwise it did all that was to be done.
             return None
         size = complaint.seek(0, os.SEEK_END)
@@ -145,7 +180,7 @@ def _start(around: Around, layer: Layer, attempt: str, waiting: _Waiting) -> str
         return f"it ended with status {runner.returncode} and said '{said}'"
 
 
-def _await(runner: ProcessIdentity, waiting: _Waiting) -> None:
+def _await(runner: ProcessIdentity, wishes: _Wishes) -> None:
     """Stay until somebody else's runner has ended."""
 
     def ask() -> None:
@@ -153,24 +188,7 @@ def _await(runner: ProcessIdentity, waiting: _Waiting) -> None:
         if facts is not None and facts.started == runner.started:
             members.send(facts, signal.SIGTERM)
 
-    waiting.until(lambda: state(runner) != "alive", ask)
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """What may end a wait besides its end: a wish that the harness ends, and a wish to go."""
-
-    stop: Event
-    leave: Event
-
-    def until(self, has_ended: Callable[[], bool], ask: Callable[[], None]) -> None:
-        """Stay until it has ended, or `leave` is set; ask it to end, once, when `stop` is."""
-        asked = False
-        while not has_ended() and not self.leave.is_set():
-            if self.stop.is_set() and not asked:
-                asked = True
-                ask()
-            self.leave.wait(_LOOK_EVERY_S)
+    wishes.until(lambda: state(runner) != "alive", ask)
 
 
 def _interrupted(attempt: str) -> CallboardError:

@@ -135,7 +135,7 @@ def conclude(
     it dead. A trace that cannot be sealed is noted; the result is published all the same.
     """
     place = place_of(layer, attempt)
-    report, remarks = _usage(around.disk, f"{place}/{USAGE}")
+    report, remarks = _reported(around.disk, f"{place}/{USAGE}")
     git_after, more = subject_now(around)
     remarks = [*notes, *remarks, *more]
     try:
@@ -145,21 +145,8 @@ def conclude(
     result = AttemptResult(
         schema_version=1,
         attempt_id=attempt,
-        classification=ending.classification,
-        exit_code=ending.exit_code,
-        signal=ending.signal,
-        detail=ending.detail,
-        duration_ms=ending.duration_ms,
-        stdout=ending.stdout,
-        stderr=ending.stderr,
-        survivors=ending.survivors,
-        usage=Usage(
-            attempts=1,
-            duration_ms=ending.duration_ms,
-            input_tokens=report.input_tokens,
-            output_tokens=report.output_tokens,
-            cost_microusd=report.cost_microusd,
-        ),
+        **{name: getattr(ending, name) for name in Ending.__slots__},
+        usage=_usage_of(report, ending.duration_ms),
         git_before=git_before,
         git_after=git_after,
         ended_at_ms=around.clock.now_ms(),
@@ -170,7 +157,17 @@ def conclude(
     return result
 
 
-def _usage(disk: Disk, place: str) -> tuple[UsageReport, list[str]]:
+def _usage_of(report: UsageReport, duration_ms: int) -> Usage:
+    return Usage(
+        attempts=1,
+        duration_ms=duration_ms,
+        input_tokens=report.input_tokens,
+        output_tokens=report.output_tokens,
+        cost_microusd=report.cost_microusd,
+    )
+
+
+def _reported(disk: Disk, place: str) -> tuple[UsageReport, list[str]]:
     """What the harness says that it used; nothing, and a remark, where that cannot be read."""
     none = UsageReport(schema_version=1)
     try:
