@@ -9,7 +9,6 @@ from callboard.project.groups.group import Group, order
 from callboard.project.opening import Surroundings
 from callboard.project.operations import claims
 from callboard.project.records import ClaimRepaired, Diagnosis
-from callboard.project.unit import RandomIds
 
 
 class Doctor(Group):
@@ -21,7 +20,7 @@ class Doctor(Group):
         """What there is to say about the project; nothing is changed."""
         read(self._key, lambda scope: scope.revision)
         store = store_of(self._key)
-        around = Surroundings(store.clock, RandomIds(), store.actor)
+        around = Surroundings(store.actor, store.backing.now_ms)
         return refuse_plainly(lambda: doctor.diagnose(store.backing.root, around))
 
     def expire_claim(
