@@ -17,9 +17,10 @@ def repair(unit: Unit, reason: str) -> ClockRepaired:
     This change, and it alone, happens earlier than the one before it; numbers and revisions go on
     as ever. Claims stay who holds what, under their ids and fences. Their ends move with the time:
 
-    - A live claim has left what it had left a moment ago, so it lapses that long from now. That is
-      never more than the time to live that it was given, as time stood still since the last change
-      at most; and it is no less than what its holder counts on who got it in the wrong time.
+    - A live claim has left what it had left a moment ago, and lapses that long from now: never
+      longer than the time to live it was given. Its holder, who got it in the wrong time, counts on
+      no more, as time only stood still since. One that is older lost the leap of the clock when it
+      happened, and does not get it back.
     - A lapsed one stays lapsed: an end that would lie ahead again becomes now.
     - One without an end has none.
 
