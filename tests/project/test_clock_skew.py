@@ -83,7 +83,7 @@ def test_it_waits_for_the_end_and_no_longer(tmp_path: Path, project: Project, of
     with contender(root, off_ms) as off, contender(root, 0) as right:
         late = off.ask("sessions.start", "A", "late")["answer"]["session"]["id"]
         back = right.ask("sessions.start", "A", "back")["answer"]["session"]["id"]
-        held = project.sessions.start("A", "codex", claim=True, ttl_ms=2000).claim
+        held = project.sessions.start("A", "codex", claim=True, ttl_ms=3000).claim
         assert held is not None
         assert held.expires_at_ms is not None
         shown = off.ask("claims.show", "A")["answer"]["claim"]
