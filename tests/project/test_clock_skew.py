@@ -134,6 +134,28 @@ def test_of_three_with_three_clocks_one_holds_it_at_a_time(
     assert ends == [at_ms + ttl_ms for at_ms in times]
 
 
+def test_who_waits_for_the_database_is_asked_after_it(tmp_path: Path, project: Project) -> None:
+    """What counts is the time when the change has its place, not when somebody began to ask."""
+    root = tmp_path / "demo"
+    with contender(root, -OFF_MS) as late:
+        session = late.ask("sessions.start", "A", "late")["answer"]["session"]["id"]
+        held = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).claim
+        assert held is not None
+        assert held.expires_at_ms is not None
+        others = sqlite3.connect(root / ".callboard" / "project.db", isolation_level=None)
+        try:
+            others.execute("BEGIN IMMEDIATE")
+            late.send("claims.acquire", session, ttl_ms=1000)
+            give_up = monotonic() + PATIENCE_S
+            while now_ms() < held.expires_at_ms:
+                assert monotonic() < give_up
+        finally:
+            others.close()
+        claim = late.answer()["answer"]["claim"]
+        assert held.expires_at_ms <= claim["acquired_at_ms"] <= now_ms()
+        assert claim["expires_at_ms"] == claim["acquired_at_ms"] + 1000
+
+
 # --- the time itself ----------------------------------------------------------------------------
 
 
