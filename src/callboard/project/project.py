@@ -20,6 +20,7 @@ from callboard.project.groups.receipts import Receipts
 from callboard.project.groups.sessions import Sessions
 from callboard.project.groups.source import Source
 from callboard.project.groups.work import Work
+from callboard.project.names import LOCAL
 from callboard.project.opening import Surroundings
 from callboard.project.operations import work
 from callboard.project.records import Diagnosis, ProjectInfo, Status
@@ -29,9 +30,6 @@ from callboard.project.store import Store
 from callboard.project.unit import Ids, RandomIds, Scope
 
 __all__ = ["Project"]
-
-LOCAL = "local"
-"""The actor where nobody says who asks. It is declared, not authenticated."""
 
 
 class Project:
