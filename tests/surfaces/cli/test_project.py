@@ -16,7 +16,7 @@ import click
 import pytest
 
 from callboard.project.operations_table import OPERATIONS
-from callboard.surfaces.cli.project import project as group
+from callboard.surfaces.cli.project.commands import project as group
 from scripts.project_reference import method_of
 from tests.surfaces.project.shared import Shared
 

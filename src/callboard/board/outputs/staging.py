@@ -30,9 +30,9 @@ from callboard.board.outputs.messages import BODY_LIMITS, Outcome, StagedMessage
 from callboard.board.outputs.playing import play
 from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.board.protocol.commit import AssignedClaim, Assignment
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
 from callboard.files import publish
+from callboard.validate import parse
 
 MAX_ASSIGNMENT_BYTES = 256 * 1024
 

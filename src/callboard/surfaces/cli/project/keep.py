@@ -16,9 +16,10 @@ import click
 
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, project_options
-from callboard.surfaces.cli.project_caller import caller_of
-from callboard.surfaces.cli.project_values import Whole
+from callboard.surfaces.cli.project.caller import caller_of
+from callboard.surfaces.cli.project.values import Whole
 from callboard.surfaces.cli.render import write_json
+from callboard.surfaces.cli.standing_in import end_like, run_command
 from callboard.visible import visible
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ def keep(
     the command the claim stays until its end. With --json the command's standard output goes to
     standard error.
     """
-    from callboard.board.outputs.command import run_command
     from callboard.project.keeping import Keeper
 
     stopper = Stopper(is_on=not let_run, grace_s=grace_ms / 1000)
@@ -88,8 +88,6 @@ def keep(
 def _end(
     ctx: click.Context, keeper: Keeper, stopper: Stopper, status: int, *, in_json: bool
 ) -> None:
-    from callboard.surfaces.cli.worker import end_like
-
     if stopper.has_stopped:
         assert keeper.loss is not None
         raise CallboardError(
