@@ -63,6 +63,12 @@ OPERATIONS: tuple[Operation, ...] = (
             _text("goal", "What the project is for, in one line."),
             _text("key", "The project's key (the folder's name)."),
             Parameter("accept", "flag", "Write what was proposed; without it nothing changes."),
+            Parameter(
+                "expected_revision",
+                "count",
+                "Refuse unless the project is at this revision; 0: unless there is none yet.",
+            ),
+            REQUEST,
         ),
         changes=True,
     ),
@@ -348,6 +354,14 @@ OPERATIONS: tuple[Operation, ...] = (
             *_PAGE,
         ),
         rows="evidence",
+    ),
+    # --- receipts -------------------------------------------------------------------------------
+    Operation(
+        "receipt",
+        "show",
+        "Show what came of a request, to whoever made it.",
+        "receipts.show",
+        (_text("request_id", "The request.", required=True, is_argument=True),),
     ),
     # --- source ---------------------------------------------------------------------------------
     Operation(

@@ -48,8 +48,8 @@ class Project:
         "work",
     )
 
-    def __init__(self, store: Store) -> None:
-        key = register(store)
+    def __init__(self, store: Store, around: Surroundings) -> None:
+        key = register(store, around)
         self._key = key
         self.sessions = Sessions(key)
         self.claims = Claims(key)
@@ -79,7 +79,9 @@ class Project:
         waits for other processes. Raises as `opening.open_store` says.
         """
         around = _around(actor, clock, ids, mounts, busy_ms)
-        return refuse_plainly(lambda: cls(opening.open_store(path, around, read_only=read_only)))
+        return refuse_plainly(
+            lambda: cls(opening.open_store(path, around, read_only=read_only), around)
+        )
 
     @classmethod
     def create(
@@ -98,7 +100,7 @@ class Project:
         Raises `project_exists` where one of another key is there.
         """
         around = _around(actor, clock, ids, mounts, busy_ms)
-        return refuse_plainly(lambda: cls(opening.create_store(path, key, around)))
+        return refuse_plainly(lambda: cls(opening.create_store(path, key, around), around))
 
     @staticmethod
     def diagnose(
@@ -143,6 +145,8 @@ class Project:
         goal: str | None = None,
         accept: bool = False,
         key: str | None = None,
+        expected_revision: int | None = None,
+        request_id: str | None = None,
         actor: str = LOCAL,
         clock: Clock | None = None,
         ids: Ids | None = None,
@@ -152,13 +156,20 @@ class Project:
         """Propose a work file for the folder `path`; with `accept` write it, make the project
         where there is none, and index.
 
-        Nothing is changed without `accept`, and no file that is there is ever changed. Raises as
-        `create`, and `source_invalid` where a work file is there and has faults.
+        Nothing is changed without `accept`, and no file that is there is ever changed. An
+        `expected_revision` of 0 means that there is no project yet. Raises as `create`,
+        `revision_conflict`, `request_conflict`, and `source_invalid` where a work file is there and
+        has faults.
         """
         around = _around(actor, clock, ids, mounts, busy_ms)
-        return refuse_plainly(
-            lambda: starting.init(path, starting.Start(goal, key, accept), around)
+        start = starting.Start(
+            goal,
+            key,
+            bool(accept),
+            names.revision(expected_revision),
+            names.request_id(request_id),
         )
+        return refuse_plainly(lambda: starting.init(path, start, around))
 
 
 def _info(scope: Scope) -> ProjectInfo:

@@ -399,6 +399,12 @@ class EvidencePage(Answer, frozen=True, kw_only=True):
     next: str | None
 
 
+class ReceiptShown(Answer, frozen=True, kw_only=True):
+    """What came of a request; `receipt.revision` is the one that it made."""
+
+    receipt: Receipt
+
+
 class Diagnosis(Record, frozen=True, kw_only=True):
     """What the doctor saw; `project_revision` and `schema_version` None: they cannot be read."""
 

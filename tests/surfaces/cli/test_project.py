@@ -236,8 +236,11 @@ def test_every_operation_offers_all_that_the_facade_takes() -> None:
 def test_every_change_takes_a_revision_and_a_request() -> None:
     for one in OPERATIONS:
         names = {parameter.name for parameter in one.parameters}
-        is_change = one.changes and one.call != "init"
-        assert ({"expected_revision", "request_id"} <= names) == is_change, one
+        assert ({"expected_revision", "request_id"} <= names) == one.changes, one
+    claim = group.commands["claim"]
+    assert isinstance(claim, click.Group)
+    keeping = {parameter.name for parameter in claim.commands["keep"].params}
+    assert {"expected_revision", "request_id"} <= keeping
 
 
 def test_the_database_library_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ class Kind:
 KINDS = {
     "claim_expired": Kind(
         "warning",
-        "acquire the work, or `callboard project doctor repair expire-claim {subject}`",
+        "acquire the work, or `callboard project doctor repair expire-claim {subject} "
+        "--expected-revision N --reason TEXT`",
     ),
     "claim_orphaned": Kind("error", _RESTORE),
     "clock_behind": Kind("warning", "set the machine's clock right"),

@@ -81,6 +81,18 @@ class ProposedFile(Record, frozen=True, kw_only=True):
     diff: str
 
 
+class Begun(Answer, frozen=True, kw_only=True):
+    """That a project was begun with; the rest is as in `Initialized`."""
+
+    accepted: bool = True
+    files: tuple[ProposedFile, ...]
+    project: ProjectInfo
+    branch: str
+    counts: dict[str, dict[str, int]]
+    ready: tuple[WorkItem, ...]
+    more: bool
+
+
 class Initialized(Record, frozen=True, kw_only=True):
     """A new project: proposed, or also made where `accepted`.
 

@@ -29,6 +29,7 @@ NOUNS = {
     "branch": "Work branches: histories apart. They are none of Git's.",
     "event": "What happened, in order.",
     "evidence": "What shows that acceptance criteria are met.",
+    "receipt": "What came of requests that were named.",
     "source": "The work files: read, index, change.",
     "doctor": "What is wrong, and the one repair.",
 }

@@ -264,6 +264,13 @@ def _evidences(document: Document) -> Iterable[Block]:
     yield from _more(document)
 
 
+def _receipt(document: Document) -> Iterable[Block]:
+    one = document["receipt"]
+    yield f"request {one['request_id']}: {one['operation']} by {one['actor']}"
+    yield f"done {local_time(one['at_ms'])}, at revision {one['revision']}"
+    yield from _changed({**one["outcome"], "project_revision": document["project_revision"]})
+
+
 def _scan(document: Document) -> Iterable[Block]:
     yield from (f"{one['path']}: {one['state']}" for one in document["files"])
     yield f"{count(document['items'], 'item')}, {count(document['goals'], 'goal')}"
@@ -321,6 +328,7 @@ _WORDS: dict[Sequence[str], Callable[[Document], Iterable[Block]]] = {
     ("branch", "list"): _branches,
     ("event", "list"): _events,
     ("evidence", "list"): _evidences,
+    ("receipt", "show"): _receipt,
     ("source", "scan"): _scan,
     ("source", "index"): _indexed,
     ("source", "patch"): _patched,
