@@ -32,7 +32,7 @@ MEANINGS = {
     "blank_line": "a ledger line is blank",
     "board_offline": "a write was asked for with `--offline`",
     "body_invalid": "the body of an output has another form than its type asks for",
-    "body_limit": "the body of an output is larger than its type may be",
+    "body_limit": "the body of an output, or of an event of a project, is larger than it may be",
     "branch_closed": "the work branch takes nothing new: it is closed",
     "branch_not_current": "a session is resumed while another work branch is selected",
     "branch_protected": "the main work branch cannot be closed",

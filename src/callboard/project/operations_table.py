@@ -208,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 "claim",
                 "off",
-                "Whether to take its live claim over (true).",
+                "Whether to take its live claim over (true); one that was interrupted has none.",
                 spelling="no-claim",
             ),
             *_REQUEST,
@@ -300,7 +300,11 @@ OPERATIONS: tuple[Operation, ...] = (
         "Write an observation into the history.",
         "events.append",
         (
-            _text("type", "Its type, such as note.taken.", required=True),
+            _text(
+                "type",
+                "Its type, such as note.taken; operations keep theirs.",
+                required=True,
+            ),
             Parameter("body", "object", "Its body, a JSON object.", required=True),
             _text("session", "Of this session, on its work and branch."),
             _text("work", "About this work."),
