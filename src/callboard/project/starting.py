@@ -199,4 +199,5 @@ def _answer(
         counts={} if status is None else status.counts,
         ready=() if status is None else status.ready,
         more=status is not None and status.more,
+        claims=() if status is None else status.claims,
     )

@@ -28,6 +28,9 @@ from callboard.project.unit import Scope, Unit
 READY_SHOWN = 20
 """How much ready work a project at a glance shows."""
 
+CLAIMS_SHOWN = 20
+"""How many claims it shows."""
+
 
 def replace(
     unit: Unit,
@@ -101,6 +104,7 @@ def status(scope: Scope, *, branch: str | None, limit: int) -> Status:
         counts=queries.counts(scope),
         ready=found,
         more=more,
+        claims=tuple(queries.open_claims(scope, limit=CLAIMS_SHOWN)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import FromClause, bindparam, or_, select
@@ -58,11 +59,15 @@ def last_fence(scope: Scope, work: str) -> int:
     return last(scope, schema.claims, "fence", work=work)
 
 
-def open_claims(scope: Scope) -> list[Claim]:
-    """Claims that nobody ended, the lapsed ones among them, by work."""
+def open_claims(
+    scope: Scope, *, sessions: Sequence[str] | None = None, limit: int | None = None
+) -> list[Claim]:
+    """Claims that nobody ended, lapsed ones among them, by work; of these sessions, or of all."""
     table = schema.claims
     query = select(table).where(scope.own(table), table.c.state == "active").order_by(table.c.work)
-    return [as_claim(row, scope.now_ms) for row in scope.connection.execute(query)]
+    if sessions is not None:
+        query = query.where(table.c.session.in_(sessions))
+    return [as_claim(row, scope.now_ms) for row in scope.connection.execute(query.limit(limit))]
 
 
 def as_claim(row: Any, now_ms: int) -> Claim:
