@@ -15,12 +15,12 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
-from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
 from callboard.errors import CallboardError
 from callboard.files import publish
+from callboard.regular import read_regular, shown_name
 from callboard.validate import parse
 
 CONTEXT_VARIABLE = "CALLBOARD_CONTEXT"

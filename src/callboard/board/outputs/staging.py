@@ -28,10 +28,10 @@ from callboard.board.outputs.judgement import Accepted, BodyChecks, Judge, Loade
 from callboard.board.outputs.memory_body import memory_bytes
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome, StagedMessage, Terms, read_terms
 from callboard.board.outputs.playing import play
-from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.errors import CallboardError
 from callboard.files import publish
+from callboard.regular import read_regular, shown_name
 from callboard.validate import parse
 
 MAX_ASSIGNMENT_BYTES = 256 * 1024
