@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from callboard.project.doctor.findings import KINDS
-from callboard.project.project import Project
 from tests.project import indexing
+from tests.project.inner import around, diagnose
 from tests.project.world import ITEMS, SHA, World, item
 
 
@@ -26,7 +26,7 @@ def test_a_sound_project_has_no_findings(world: World) -> None:
     assert diagnosis.findings == ()
     assert diagnosis.project_revision == world.project.info().revision
     assert diagnosis.schema_version == "0001"
-    assert Project.diagnose(world.root, clock=world.clock) == diagnosis
+    assert diagnose(world.root, around(world.clock)) == diagnosis
     assert world.everything() == before
 
 
@@ -115,17 +115,17 @@ def test_a_database_without_its_log(world: World) -> None:
     raw = world.raw()
     assert raw.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
     raw.close()
-    diagnosis = Project.diagnose(world.root, clock=world.clock)
+    diagnosis = diagnose(world.root, around(world.clock))
     assert [finding.code for finding in diagnosis.findings] == ["journal_mode"]
     world.open().close()
-    assert Project.diagnose(world.root, clock=world.clock).findings == ()
+    assert diagnose(world.root, around(world.clock)).findings == ()
 
 
 def test_it_looks_with_what_the_project_was_opened_with(world: World, tmp_path: Path) -> None:
     """The table of mounts that counted for the opening counts for the doctor too."""
     table = tmp_path / "mounts"
     table.write_text("none / ext4 rw 0 0\n")
-    project = world.open(mounts=table)
+    project = world.open(table=table)
     assert project.doctor.check().findings == ()
     table.write_text("server:/ / nfs4 rw 0 0\n")
     found = project.doctor.check()
@@ -135,7 +135,7 @@ def test_it_looks_with_what_the_project_was_opened_with(world: World, tmp_path: 
 
 @pytest.mark.parametrize("code", KINDS)
 def test_each_kind_says_what_to_do(code: str) -> None:
-    named = {"wanted": "600"}
+    named = {"wanted": "600", "revision": 7}
     hint = KINDS[code].hint.format(subject="s_1", **named)
     assert 10 < len(hint) < 160
     assert "{" not in hint

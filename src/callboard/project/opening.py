@@ -16,22 +16,23 @@ from pathlib import Path
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from callboard.clock import Clock
 from callboard.errors import CallboardError
 from callboard.project import migrating, mounts, names, schema, sqlite_file
 from callboard.project.queries import whole
 from callboard.project.queries.whole import Found
-from callboard.project.store import PERSON, Backing, Store
-from callboard.project.unit import Ids
+from callboard.project.store import PERSON, Backing, Now, Store
+from callboard.project.unit import new_id
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a project is opened with: time, ids, who asks, and how the machine is."""
+    """What a project is opened with: who asks, whose time counts, and how the machine is.
 
-    clock: Clock
-    ids: Ids
+    None of it comes from a caller but the actor, who is a word, and the patience, a number.
+    """
+
     actor: str
+    now_ms: Now = sqlite_file.now_ms
     mounts: Path = mounts.SYSTEM
     busy_ms: int = sqlite_file.BUSY_MS
 
@@ -97,7 +98,7 @@ def create_store(path: str | Path, key: str | None, around: Surroundings) -> Sto
         if project is None:
             sqlite_file.keep_wal(file, busy_ms=around.busy_ms)
             project = _make(engine, chosen, around)
-        if key is not None and project.key != key:
+        if key is not None and project.key != chosen:
             raise CallboardError(
                 "project_exists",
                 f"there is a project {names.shown(project.key)} already",
@@ -127,6 +128,7 @@ def _store(
     backing = Backing(
         engine,
         root,
+        around.now_ms,
         partial(sqlite_file.refusal, path=file),
         sqlite_file.read_only(file) if read_only else None,
     )
@@ -134,8 +136,6 @@ def _store(
         backing,
         tenant=whole.TENANT,
         project=project.id,
-        clock=around.clock,
-        ids=around.ids,
         actor=around.actor,
     )
 
@@ -187,12 +187,12 @@ def _make(engine: Engine, key: str, around: Surroundings) -> Found:
             migrating.upgrade(connection, schema.VERSION)
         project = whole.only_project(connection)
         if project is None:
-            project = Found(around.ids.new("p"), key)
+            project = Found(new_id("p"), key)
             whole.write_first_rows(
                 connection,
                 project,
                 person=PERSON,
-                event=around.ids.new("e"),
-                at_ms=around.clock.now_ms(),
+                event=new_id("e"),
+                at_ms=around.now_ms(connection),
             )
     return project

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard.errors import CallboardError
-from callboard.project import opening
+from callboard.project import names, opening
 from callboard.project.access import not_again, was_answered
 from callboard.project.opening import Surroundings
 from callboard.project.operations import sources, work
@@ -45,7 +45,8 @@ class Start:
 
     def order(self, expected_revision: int | None) -> Order:
         """To index what is begun with, where the project is at a revision."""
-        intent = {"goal": self.goal, "key": self.key}
+        goal = None if self.goal is None else names.plain(self.goal)
+        intent = {"goal": goal, "key": self.key}
         return Order("init", intent, expected_revision, self.request_id)
 
 
@@ -53,12 +54,12 @@ def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
     """The proposal for the folder `path`, carried out where it is accepted."""
     root = opening.root_of(path)
     place = Place(root)
+    contents = {FIRST: starter(start.goal), IGNORE: _IGNORED}
     present = _present(root, around, read_only=not start.accept)
     if start.accept and present is not None:
         before = _answered(root, start, around)
         if before is not None:
             return before
-    contents = {FIRST: starter(start.goal), IGNORE: _IGNORED}
     found = {name: _there(place, name) for name in contents}
     # Before anything is made of it.
     read = None if found[FIRST] is None else read_work(place).checked()

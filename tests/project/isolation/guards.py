@@ -41,6 +41,13 @@ GUARDS: dict[str, Guard] = {
         "        refusal = CallboardError(error.code, error.message, error.hint, error.details)",
         "        raise",
     ),
+    "texts become plain": _guard(
+        "01",
+        "test_no_method_of_a_caller_runs_beside_the_database",
+        "names.py",
+        "    return str.__str__(value)",
+        "    return value",
+    ),
     "reserved types": _guard(
         "02",
         "test_it_is_refused_in_every_spelling",
@@ -156,8 +163,15 @@ GUARDS: dict[str, Guard] = {
         "11",
         "test_a_clock_set_back_neither_revives_nor_extends",
         "store.py",
-        "return max(self.clock.now_ms(), int(row.clock_ms))",
-        "return self.clock.now_ms()",
+        "return machine_ms, max(machine_ms, int(row.clock_ms))",
+        "return machine_ms, machine_ms",
+    ),
+    "the time is the database's": _guard(
+        "11",
+        "test_a_process_whose_clock_is_wrong_changes_nothing",
+        "opening.py",
+        "    now_ms: Now = sqlite_file.now_ms\n",
+        "    now_ms: Now = lambda _: __import__('time').time_ns() // 1_000_000\n",
     ),
     "a takeover tells of the old one": _guard(
         "12",
@@ -285,5 +299,6 @@ ALWAYS = frozenset(
         "the repair looks again",
         "the holder",
         "time never goes back",
+        "the time is the database's",
     }
 )

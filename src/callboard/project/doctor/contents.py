@@ -10,14 +10,15 @@ from callboard.project.records import Finding
 from callboard.project.unit import Scope
 
 
-def clock(scope: Scope, now_ms: int) -> Iterator[Finding]:
-    """Whether the machine's clock, at `now_ms`, is behind what was written."""
-    behind = scope.now_ms - now_ms
+def clock(scope: Scope) -> Iterator[Finding]:
+    """Whether the machine's clock is behind what was written."""
+    behind = scope.now_ms - scope.machine_ms
     if behind > 0:
         yield finding(
             "clock_behind",
             f"the clock is {behind} ms behind the last change; until it has caught up, time "
             "stands still here and no claim lapses",
+            hinted={"revision": scope.revision},
             behind_ms=behind,
         )
 
@@ -53,6 +54,7 @@ def claims(scope: Scope) -> Iterator[Finding]:
                 "claim_expired",
                 f"the claim on {names.shown(claim.work)} lapsed at {claim.expires_at_ms}",
                 subject=claim.id,
+                hinted={"revision": scope.revision},
                 work=claim.work,
                 session=claim.session,
                 expires_at_ms=claim.expires_at_ms,

@@ -79,26 +79,29 @@ def _looked(
     if project is None:
         raise opening.missing(root)
     store = Store(
-        Backing(engine, root, lambda error: sqlite_file.refusal(error, opening.file_of(root))),
+        Backing(
+            engine,
+            root,
+            around.now_ms,
+            lambda error: sqlite_file.refusal(error, opening.file_of(root)),
+        ),
         tenant=whole.TENANT,
         project=project.id,
-        clock=around.clock,
-        ids=around.ids,
         actor=around.actor,
     )
-    revision, more = store.read(lambda scope: (scope.revision, _told(scope, store)))
+    revision, more = store.read(lambda scope: (scope.revision, _told(scope, root)))
     return revision, version, found + more
 
 
-def _told(scope: Scope, store: Store) -> list[Finding]:
+def _told(scope: Scope, root: Path) -> list[Finding]:
     return [
         one
         for kind in (
-            contents.clock(scope, store.clock.now_ms()),
+            contents.clock(scope),
             contents.revisions(scope),
             contents.claims(scope),
             contents.sessions(scope),
-            sources.files(scope, store.backing.root),
+            sources.files(scope, root),
             sources.dependencies(scope),
         )
         for one in few(kind)

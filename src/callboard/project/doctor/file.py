@@ -39,6 +39,6 @@ def modes(file: Path) -> Iterator[Finding]:
                 "file_mode",
                 f"other users may look into {str(path)!r} (mode {mode:04o})",
                 subject=path.name,
+                hinted={"wanted": f"{allowed:o}"},
                 mode=f"{mode:04o}",
-                wanted=f"{allowed:o}",
             )

@@ -5,8 +5,9 @@ The only place where these codes stand; the reference page of them is made from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from callboard.errors import CallboardError
 from callboard.project.records import Finding, Severity
@@ -32,10 +33,14 @@ KINDS = {
     "claim_expired": Kind(
         "warning",
         "acquire the work, or `callboard project doctor repair expire-claim {subject} "
-        "--expected-revision N --reason TEXT`",
+        "--expected-revision {revision} --reason TEXT`",
     ),
     "claim_orphaned": Kind("error", _RESTORE),
-    "clock_behind": Kind("warning", "set the machine's clock right"),
+    "clock_behind": Kind(
+        "warning",
+        "set the machine's clock right; if it is right, and was wrong before: "
+        "`callboard project doctor repair clock --expected-revision {revision} --reason TEXT`",
+    ),
     "dependency_external": Kind("info", "it is kept as it is"),
     "dependency_unknown": Kind("warning", "correct the file, or add the work"),
     "event_gap": Kind("error", _RESTORE),
@@ -56,8 +61,15 @@ KINDS = {
 }
 
 
-def finding(code: str, message: str, *, subject: str | None = None, **details: object) -> Finding:
-    """A finding of the kind `code`."""
+def finding(
+    code: str,
+    message: str,
+    *,
+    subject: str | None = None,
+    hinted: Mapping[str, object] = MappingProxyType({}),
+    **details: object,
+) -> Finding:
+    """A finding of the kind `code`; `hinted`: what only its hint names."""
     kind = KINDS[code]
     assert kind.severity is not None
     return Finding(
@@ -65,7 +77,7 @@ def finding(code: str, message: str, *, subject: str | None = None, **details: o
         severity=kind.severity,
         subject=subject,
         message=message,
-        hint=kind.hint.format(subject=subject, **details),
+        hint=kind.hint.format(subject=subject, **{**details, **hinted}),
         details=details,
     )
 

@@ -1,4 +1,4 @@
-"""`project.doctor`: what is wrong, and the one repair."""
+"""`project.doctor`: what is wrong, and the repairs, which are for a person to order."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from callboard.errors import CallboardError
 from callboard.project import doctor, names
 from callboard.project.access import around_of, read, refuse_plainly, store_of, write
 from callboard.project.groups.group import Group, order
-from callboard.project.operations import claims
-from callboard.project.records import ClaimRepaired, Diagnosis
+from callboard.project.operations import claims, clock
+from callboard.project.records import ClaimRepaired, ClockRepaired, Diagnosis
+
+MAX_REASON = 1000
 
 
 class Doctor(Group):
@@ -34,22 +36,53 @@ class Doctor(Group):
         The expected revision and a reason are required; no other claim and no session is touched.
         """
         wanted = names.name(claim, "claim")
-        why = names.text(reason, "reason", limit=1000)
-        if expected_revision is None:
-            raise CallboardError(
-                "value_invalid",
-                "no expected revision is given",
-                "look at the claim, and give the revision it was seen at",
-                {"field": "expected revision"},
-            )
+        why = names.text(reason, "reason", limit=MAX_REASON)
         return write(
             self._key,
             order(
                 "doctor repair expire-claim",
                 {"claim": wanted, "reason": why},
-                expected_revision,
+                _needed(expected_revision, "the claim"),
                 request_id,
             ),
             ClaimRepaired,
             lambda unit: claims.repair(unit, wanted, why),
         )
+
+    def correct_clock(
+        self,
+        reason: str,
+        *,
+        expected_revision: int,
+        request_id: str | None = None,
+    ) -> ClockRepaired:
+        """Let the project's time go on from the database's clock, where it is ahead of that.
+
+        For a machine whose clock was far ahead once: until it has caught up, no claim lapses. Live
+        claims keep the time they have left, lapsed ones stay so. The expected revision and a reason
+        are required. Raises `clock_not_behind`.
+        """
+        why = names.text(reason, "reason", limit=MAX_REASON)
+        return write(
+            self._key,
+            order(
+                "doctor repair clock",
+                {"reason": why},
+                _needed(expected_revision, "what the doctor says"),
+                request_id,
+            ),
+            ClockRepaired,
+            lambda unit: clock.repair(unit, why),
+        )
+
+
+def _needed(revision: int | None, seen: str) -> int:
+    """The revision that a repair needs; whether it is one is checked with the order."""
+    if revision is None:
+        raise CallboardError(
+            "value_invalid",
+            "no expected revision is given",
+            f"look at {seen}, and give the revision it was seen at",
+            {"field": "expected revision"},
+        )
+    return revision

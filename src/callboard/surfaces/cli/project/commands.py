@@ -31,7 +31,7 @@ NOUNS = {
     "evidence": "What shows that acceptance criteria are met.",
     "receipt": "What came of requests that were named.",
     "source": "The work files: read, index, change.",
-    "doctor": "What is wrong, and the one repair.",
+    "doctor": "What is wrong, and the repairs.",
 }
 
 
