@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any
 
 import msgspec
-from sqlalchemy import Select, Table, bindparam, func, select
+from sqlalchemy import Select, Table, bindparam, func, literal_column, select
 
-from callboard.project import schema
+from callboard.project import schema, statements
 from callboard.project.records import (
     Artifact,
     Branch,
@@ -39,13 +39,13 @@ def _one(scope: Scope, query: Select[Any]) -> Any:
 def _greatest(table: Table, column: str, *keys: str) -> Select[Any]:
     """The greatest value of a column, of the rows with these keys."""
     named = [table.c[name] == bindparam(name) for name in ("tenant", "project", *keys)]
-    return select(func.max(table.c[column])).where(*named)
+    return select(func.max(table.c[column]).label("greatest")).where(*named)
 
 
 def _last(scope: Scope, table: Table, column: str, **keys: object) -> int:
     whose = {"tenant": scope.tenant, "project": scope.project}
     query = _greatest(table, column, *keys)
-    return int(scope.connection.execute(query, whose | keys).scalar_one() or 0)
+    return int(statements.one(scope.connection, query, whose | keys).greatest or 0)
 
 
 # --- work -------------------------------------------------------------------------------------
@@ -281,9 +281,18 @@ def claim(scope: Scope, claim_id: str) -> Claim | None:
     return None if row is None else as_claim(row, scope.now_ms)
 
 
+_ACTIVE_CLAIM = select(schema.claims).where(
+    *(schema.claims.c[name] == bindparam(name) for name in ("tenant", "project", "work")),
+    # Not as a value: for that one SQLite would look for the way anew each time it is given, since
+    # the index has active claims only.
+    schema.claims.c.state == literal_column("'active'"),
+)
+
+
 def claim_on(scope: Scope, work: str) -> Claim | None:
     """The claim on a piece of work that nobody ended, lapsed or not."""
-    row = scope.find(schema.claims, work=work, state="active")
+    whose = {"tenant": scope.tenant, "project": scope.project, "work": work}
+    row = statements.one(scope.connection, _ACTIVE_CLAIM, whose)
     return None if row is None else as_claim(row, scope.now_ms)
 
 
