@@ -8,7 +8,7 @@ from pathlib import Path
 import callboard.project
 
 WING = Path(callboard.project.__file__).parent
-MAY = ("queries/", "migrations/", "schema.py", "store.py", "unit.py")
+MAY = ("queries/", "migrations/", "schema.py", "statements.py", "store.py", "unit.py")
 # Where each connection gets its settings, each transaction its BEGIN, and the time is asked.
 SETTING = "sqlite_file.py"
 # What opens databases and speaks of their connections, and makes no statement.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import FromClause, bindparam, or_, select
+from sqlalchemy import FromClause, bindparam, literal_column, or_, select
 
-from callboard.project import schema
+from callboard.project import schema, statements
 from callboard.project.queries.places import last
 from callboard.project.records import Claim
 from callboard.project.unit import Scope
@@ -35,9 +35,18 @@ def claim(scope: Scope, claim_id: str) -> Claim | None:
     return None if row is None else as_claim(row, scope.now_ms)
 
 
+_ACTIVE_CLAIM = select(schema.claims).where(
+    *(schema.claims.c[name] == bindparam(name) for name in ("tenant", "project", "work")),
+    # Not as a value: for that one SQLite would look for the way anew each time it is given, since
+    # the index has active claims only.
+    schema.claims.c.state == literal_column("'active'"),
+)
+
+
 def claim_on(scope: Scope, work: str) -> Claim | None:
     """The claim on a piece of work that nobody ended, lapsed or not."""
-    row = scope.find(schema.claims, work=work, state="active")
+    whose = {"tenant": scope.tenant, "project": scope.project, "work": work}
+    row = statements.one(scope.connection, _ACTIVE_CLAIM, whose)
     return None if row is None else as_claim(row, scope.now_ms)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Select, Table, bindparam, func, select
 
+from callboard.project import statements
 from callboard.project.unit import Scope
 
 
@@ -14,14 +15,14 @@ from callboard.project.unit import Scope
 def _greatest(table: Table, column: str, *keys: str) -> Select[Any]:
     """The greatest value of a column, of the rows with these keys."""
     named = [table.c[name] == bindparam(name) for name in ("tenant", "project", *keys)]
-    return select(func.max(table.c[column])).where(*named)
+    return select(func.max(table.c[column]).label("greatest")).where(*named)
 
 
 def last(scope: Scope, table: Table, column: str, **keys: object) -> int:
     """The greatest value of a column, of the rows with these values; 0: there are none."""
     whose = {"tenant": scope.tenant, "project": scope.project}
     query = _greatest(table, column, *keys)
-    return int(scope.connection.execute(query, whose | keys).scalar_one() or 0)
+    return int(statements.one(scope.connection, query, whose | keys).greatest or 0)
 
 
 def next_position(scope: Scope, table: Any) -> int:
