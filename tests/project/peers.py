@@ -177,22 +177,21 @@ SEEN: list[str] = []
 def crash_at(number: int) -> None:
     """End this process by SIGKILL before statement `number`, the first being 1; 0: only count.
 
-    Every statement is counted, those that begin and commit too.
+    Every statement that reaches SQLite is counted, those that begin and commit too.
     """
-    from sqlalchemy import Connection, Engine, event
+    from sqlalchemy import event
+    from sqlalchemy.pool import Pool
 
     SEEN.clear()
 
-    def before(_connection: Connection, _cursor: Any, statement: str, *_more: Any) -> None:
-        count(statement)
-
     def count(statement: str) -> None:
+        if statement.startswith(("PRAGMA", "--")):
+            return
         SEEN.append(statement)
         if len(SEEN) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    event.listen(Engine, "before_cursor_execute", before)
-    event.listen(Engine, "commit", lambda _connection: count("COMMIT"))
+    event.listen(Pool, "checkout", lambda driver, *_more: driver.set_trace_callback(count))
 
 
 if __name__ == "__main__":

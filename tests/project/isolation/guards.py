@@ -155,9 +155,9 @@ GUARDS: dict[str, Guard] = {
     "the end belongs to it": _guard(
         "11",
         "test_it_is_over_at_its_deadline_and_not_before",
-        "queries.py",
-        "now_ms >= row.expires_at_ms",
-        "now_ms > row.expires_at_ms",
+        "queries/claims.py",
+        "now_ms >= expires_at_ms",
+        "now_ms > expires_at_ms",
     ),
     "time never goes back": _guard(
         "11",
@@ -227,7 +227,7 @@ GUARDS: dict[str, Guard] = {
     "histories apart": _guard(
         "17",
         "test_each_has_its_own",
-        "queries.py",
+        "queries/history.py",
         "        (table.c.session, session),\n        (table.c.branch, branch),\n",
         "        (table.c.session, session),\n",
     ),
@@ -284,7 +284,7 @@ GUARDS: dict[str, Guard] = {
     "evidence of another branch": _guard(
         "20",
         "test_evidence_of_another_branch_is_history",
-        "queries.py",
+        "queries/history.py",
         'currency="current" if row.branch == branch else "historical",',
         'currency="current",',
     ),

@@ -67,7 +67,8 @@ def test_a_session_of_another_project_is_none_of_this(world: World) -> None:
             tenant="local",
             project="p_other",
             actor="local",
-        )
+        ),
+        access.around_of(world.project._key),
     )
     before = world.everything()
     with refused("not_found"):
