@@ -101,12 +101,11 @@ class Source(Group):
         return made
 
     def _answered(self, wanted: Order) -> bool:
-        """Whether a request was carried out before: then no file is looked at any more."""
+        """Whether somebody's request of that id was carried out: then no file is looked at."""
         request = wanted.request_id
         if request is None:
             return False
-        actor = store_of(self._key).actor
-        return read(self._key, lambda scope: queries.receipt(scope, request, actor)) is not None
+        return read(self._key, lambda scope: queries.is_carried_out(scope, request))
 
 
 def _place(key: Key) -> Place:
