@@ -42,6 +42,8 @@ def diagnose(path: str | Path, around: Surroundings) -> Diagnosis:
             revision, version, more = _inside(root, file, around)
             found += more
         except CallboardError as error:
+            if error.code == "project_missing":
+                raise
             found.append(_refused(error))
         except OSError as error:
             found.append(_refused(sqlite_file.unreadable(file, error)))
@@ -135,6 +137,9 @@ def _looked(
     with engine.begin() as connection:
         version = migrating.version_of(connection)
         found = list(_soundness(connection))
+    if version is None:
+        # Whoever was making it stopped, or had no room.
+        raise opening.missing(root)
     if version != schema.VERSION:
         found.append(
             _finding(
