@@ -19,7 +19,6 @@ from callboard.project.project import Project
 from tests.ambient import DEEP
 from tests.project.faults.dying import UNANSWERED, Dying
 from tests.project.faults.stored import requests, stored
-from tests.project.patched import next_version
 from tests.project.scenarios import PATCHED, SCENARIOS, WORK, Call
 from tests.project.world import TABLES, World, make_world
 
@@ -209,28 +208,3 @@ def test_making_a_project_is_whole_or_not_there(dying: Dying, tmp_path: Path) ->
         again = init(root)["answer"]
         assert again["project_revision"] == 2
         assert [one["action"] for one in again["files"]] == ["keep", "keep"]
-
-
-def test_a_step_is_whole_or_not_taken(tmp_path: Path) -> None:
-    first = make_world(tmp_path / "first")
-    first.project.sessions.start("A", "codex")
-    first.end()
-    dying = Dying(next_version(tmp_path / "next"))
-
-    def copy(name: str) -> Path:
-        shutil.copytree(first.root, tmp_path / name)
-        return tmp_path / name
-
-    statements = dying.ask(copy("whole"), first.clock.now_ms(), "open")["statements"]
-    assert sum("ALTER TABLE" in one for one in statements) == 1
-    for point in points(len(statements), 8):
-        root = copy(f"dying-{point}")
-        assert dying.ask(root, first.clock.now_ms(), "open", point=point) == GONE
-        left = World(root, first.clock, first.project)
-        version = left.rows("alembic_version")
-        assert version in ([("0001",)], [("0002",)])
-        assert len(left.rows("sessions")[0]) == (14 if version == [("0001",)] else 15)
-        assert "answer" in dying.ask(root, first.clock.now_ms(), "open")
-        assert left.rows("alembic_version") == [("0002",)]
-        assert [row[-1] for row in left.rows("sessions")] == ["fine"]
-    dying.end()
