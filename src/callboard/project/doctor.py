@@ -278,15 +278,17 @@ def _revisions(scope: Scope) -> Iterator[Finding]:
             revisions=revisions,
             last=last,
         )
-    if count != seq:
+    told = scope.find(schema.projects).last_seq
+    if not count == seq == told:
         yield _finding(
             "event_gap",
             "error",
             None,
-            f"the history has {count} events, and the last has the number {seq}",
+            f"the history has {count} events up to number {seq}, and {told} were written",
             "restore the file from a copy; something else than this program wrote to it",
             events=count,
             last=seq,
+            written=told,
         )
 
 
