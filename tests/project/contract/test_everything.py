@@ -115,3 +115,17 @@ def test_an_operation_that_nobody_calls_would_be_noticed() -> None:
     given = _given(append)
     assert given is not None
     assert "colour" not in given
+
+
+def test_the_contract_looks_into_no_store() -> None:
+    """No table, no statement and no file but the work files."""
+    beyond = {"raw", "rows", "everything", "file", "sqlite3", "sqlalchemy", "execute", "_key"}
+    for module in MODULES:
+        tree = ast.parse(module.read_text("utf-8"))
+        used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                used |= {one.name.partition(".")[0] for one in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                used.add((node.module or "").partition(".")[0])
+        assert used & beyond == set(), module
