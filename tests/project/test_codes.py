@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.ambient import ROOT
 
 WING = ROOT / "src" / "callboard" / "project"
-MAKERS = {"CallboardError": 0, "_finding": 0}
+MAKERS = {"CallboardError": 0, "finding": 0}
 """What a code is given to, and in which place."""
 ASSERTING = {"refused", "Step", "refuses"}
 

@@ -74,7 +74,7 @@ def test_a_request_is_carried_out_once(opened: Opened, name: str) -> None:
     opened.clock.advance(10_000_000)
     for asked in (project, opened.open()):
         assert call.on(asked, request_id="r-1") == first
-    receipt = project.receipts.show("r-1")
+    receipt = project.receipts.show("r-1").receipt
     assert receipt.operation == SCENARIOS[name].operation
     assert receipt.revision == first.project_revision
     assert receipt.outcome == json.loads(msgspec.json.encode(first))

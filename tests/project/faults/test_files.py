@@ -233,7 +233,7 @@ class Disk:
         assert project.info().revision == 2 + len(self.acknowledged)
         assert [one.seq for one in found] == list(range(3, 3 + len(found)))
         for request, answer in self.acknowledged.items():
-            assert project.receipts.show(request).revision == answer.project_revision
+            assert project.receipts.show(request).receipt.revision == answer.project_revision
         for request in self.refused:
             with refused("not_found"):
                 project.receipts.show(request)

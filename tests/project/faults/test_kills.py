@@ -114,7 +114,7 @@ def test_killed_before_its_answer_a_change_is_there_once(
         assert again == kill.ask(world)["answer"]
         assert world.everything() == left
         # It is the answer of the process that died: the ids in it are those that are stored.
-        receipt = world.project.receipts.show(REQUEST)
+        receipt = world.project.receipts.show(REQUEST).receipt
         assert receipt.outcome == again
         assert again["project_revision"] == answered["project_revision"] == receipt.revision
         assert again.keys() == answered.keys()

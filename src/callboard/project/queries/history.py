@@ -37,8 +37,9 @@ def history(scope: Scope) -> History:
         func.count(),
         func.max(table.c.seq),
     ).where(scope.own(table))
+    revisions, last_revision, count, last_seq = scope.connection.execute(query).one()
     written = int(scope.find(schema.projects).last_seq)
-    return History(*scope.connection.execute(query).one(), written)
+    return History(revisions, last_revision, count, last_seq, written)
 
 
 def events(
