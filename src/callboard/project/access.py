@@ -72,7 +72,7 @@ def around_of(key: Key) -> Surroundings:
 
 
 def was_answered(store: Store, order: Order) -> bool:
-    """Whether the request of `order` was made before, so that its own answer is all it can get.
+    """Whether somebody made a request of that id before, so that its answer is all it can get.
 
     That answer is given, or refused, by `Store.write` alone; whoever would look at files first
     looks at none of them then.
@@ -80,7 +80,7 @@ def was_answered(store: Store, order: Order) -> bool:
     request = order.request_id
     if request is None:
         return False
-    return store.read(lambda scope: queries.receipt(scope, request, store.actor)) is not None
+    return store.read(lambda scope: queries.is_carried_out(scope, request))
 
 
 def not_again(_unit: Unit) -> NoReturn:

@@ -35,13 +35,14 @@ def revisions(scope: Scope) -> Iterator[Finding]:
             revisions=history.revisions,
             last=history.last_revision,
         )
-    if history.events != history.last_seq:
+    if not history.events == history.last_seq == history.written:
         yield finding(
             "event_gap",
-            f"the history has {history.events} events, and the last has the number "
-            f"{history.last_seq}",
+            f"the history has {history.events} events up to number {history.last_seq}, and "
+            f"{history.written} were written",
             events=history.events,
             last=history.last_seq,
+            written=history.written,
         )
 
 

@@ -32,6 +32,8 @@ def diagnose(path: str | Path, around: Surroundings) -> Diagnosis:
             revision, version, more = _inside(root, at, around)
             found += more
         except CallboardError as error:
+            if error.code == "project_missing":
+                raise
             found.append(refused(error))
         except OSError as error:
             found.append(refused(sqlite_file.unreadable(at, error)))
@@ -63,6 +65,9 @@ def _looked(
     with engine.begin() as connection:
         version = migrating.version_of(connection)
         found = list(database.soundness(connection))
+    if version is None:
+        # Whoever was making it stopped, or had no room.
+        raise opening.missing(root)
     if version != schema.VERSION:
         found.append(
             finding(

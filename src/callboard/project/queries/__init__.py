@@ -17,7 +17,7 @@ from callboard.project.queries.readiness import (
     work_by_keys,
 )
 from callboard.project.queries.sessions import last_checkpoint, session, sessions, successor
-from callboard.project.queries.whole import counts, receipt
+from callboard.project.queries.whole import counts, is_carried_out, receipt
 from callboard.project.queries.work import (
     loose_dependencies,
     sources,
@@ -41,6 +41,7 @@ __all__ = [
     "events",
     "evidence",
     "history",
+    "is_carried_out",
     "last_checkpoint",
     "last_fence",
     "likely_ready",

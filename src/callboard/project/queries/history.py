@@ -16,12 +16,16 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 
 class History(NamedTuple):
-    """How much history there is: revisions and events, and the last number of each."""
+    """How much history there is: revisions and events, and the last number of each.
+
+    `written` is the number that the project itself has for its last event.
+    """
 
     revisions: int
     last_revision: int | None
     events: int
     last_seq: int | None
+    written: int
 
 
 def history(scope: Scope) -> History:
@@ -33,7 +37,9 @@ def history(scope: Scope) -> History:
         func.count(),
         func.max(table.c.seq),
     ).where(scope.own(table))
-    return History(*scope.connection.execute(query).one())
+    revisions, last_revision, count, last_seq = scope.connection.execute(query).one()
+    written = int(scope.find(schema.projects).last_seq)
+    return History(revisions, last_revision, count, last_seq, written)
 
 
 def events(

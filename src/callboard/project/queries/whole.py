@@ -86,6 +86,11 @@ def _lapsed(scope: Scope) -> int:
     return int(scope.connection.execute(query, {"now_ms": scope.now_ms}).scalar_one())
 
 
+def is_carried_out(scope: Scope, request_id: str) -> bool:
+    """Whether a request of that id was carried out, whoever asked."""
+    return scope.find(schema.receipts, request_id=request_id) is not None
+
+
 def receipt(scope: Scope, request_id: str, actor: str) -> Receipt | None:
     """What came of a request of this actor."""
     row = scope.find(schema.receipts, request_id=request_id, actor=actor)
