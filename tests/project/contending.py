@@ -1,8 +1,8 @@
 """One of many processes at one project, started as a program: does what comes into its head.
 
-Arguments: the project's folder, a name, a seed, and for how many seconds. It says `ready`, waits
-for a line, and prints at the end as JSON what it was answered: each change with its revision and
-what it made, and refusals by code. Anything else than a refusal ends it with a trace.
+Arguments: the project's folder, a name and a seed. It says `ready`, waits for a line, goes on until
+there is another one, and prints at the end as JSON what it was answered: each change with its
+revision and what it made, and refusals by code. Anything else than a refusal ends it with a trace.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import sys
 from collections import Counter
-from time import monotonic
 from typing import Any
 
 import msgspec
@@ -77,8 +77,8 @@ def told(answer: Any) -> list[Any]:
     return [document["project_revision"], ids, acquired]
 
 
-def main(root: str, name: str, seed: str, seconds: str) -> None:
-    """Contend until the time is over."""
+def main(root: str, name: str, seed: str) -> None:
+    """Contend until it is said that it is enough."""
     os.nice(NICENESS)
     with Project.open(root, busy_ms=120_000) as project:
         contender = Contender(project, name, int(seed))
@@ -87,8 +87,7 @@ def main(root: str, name: str, seed: str, seconds: str) -> None:
         sys.stdin.readline()
         done: list[Any] = []
         refused: Counter[str] = Counter()
-        end = monotonic() + float(seconds)
-        while monotonic() < end:
+        while not select.select([sys.stdin], [], [], 0)[0]:
             try:
                 answer = contender.step()
             except CallboardError as error:
