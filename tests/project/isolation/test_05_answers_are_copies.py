@@ -14,9 +14,13 @@ def test_a_body_is_the_callers_own(world: World) -> None:
     answer = world.project.events.append("note.taken", given, request_id="r1")
     given["list"].append(2)
     answer.event.body["inner"]["a"] = 99
-    stored = world.project.events.list(type="note.taken").events[0]
-    assert stored.body == {"list": [1], "inner": {"a": 1}}
-    stored.body.clear()
+    # Each has a copy of their own.
+    assert answer.event.body["list"] == [1]
+    assert given["inner"] == {"a": 1}
+    for _look in range(2):
+        stored = world.project.events.list(type="note.taken").events[0]
+        assert stored.body == {"list": [1], "inner": {"a": 1}}
+        stored.body.clear()
     again = world.project.events.append(
         "note.taken", {"inner": {"a": 1}, "list": [1]}, request_id="r1"
     )

@@ -48,9 +48,7 @@ def test_filters_are_exact(world: World) -> None:
 def test_pages_stay_whole_while_others_write(world: World) -> None:
     """Two processes append all the time; what was there at first is read once, in order."""
     project = world.project
-    for number in range(60):
-        project.events.append("note.taken", {"n": number})
-    first = [event.id for event in project.events.list(type="note.taken", limit=500).events]
+    first = [project.events.append("note.taken", {"n": n}).event.id for n in range(60)]
     peers = [world.peer(), world.peer()]
     seen: list[str] = []
     after = None
