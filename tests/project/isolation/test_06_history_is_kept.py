@@ -137,7 +137,7 @@ def test_the_doctor_misses_a_guard(written: World) -> None:
 
 
 def test_nothing_else_was_written_by_a_refused_change(written: World) -> None:
-    engine = access.store_of(written.project._key)._writer
+    engine = access.store_of(written.project._key)._engine.execution_options(writes=True)
     before = written.everything()
     with engine.connect() as connection:
         connection.exec_driver_sql("UPDATE projects SET revision = revision + 1")
