@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.project.isolation.guard import EARLIER, Guard, early, followed, guard, preceded
+from tests.project.isolation.guard import EARLIER, FIRST, Guard, early, followed, guard, preceded
 from tests.project.isolation.guards_of_claims import HELD
 from tests.project.patched import Change
 
@@ -71,6 +71,13 @@ BRANCHES: dict[str, Guard] = {
     "the order never changes": guard(
         "test_pages_stay_whole_while_others_write",
         ("order_by(table.c.seq)", "order_by(table.c.id)"),
+    ),
+    "numbers are given inside": guard(
+        "test_pages_stay_whole_while_others_write",
+        followed(
+            FIRST, "        last = self.read(lambda scope: scope.find(schema.projects).last_seq)"
+        ),
+        ("                    row.last_seq,\n", "                    last,\n"),
     ),
     "a page goes on behind the last": guard(
         ("test_pages_stay_whole_while_others_write", "test_filters_are_exact"),

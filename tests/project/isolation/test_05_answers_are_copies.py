@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from callboard.project.records import Record
 from tests.project.world import World
 
 
@@ -28,6 +30,13 @@ def test_a_body_is_the_callers_own(world: World) -> None:
     assert again.event.id == answer.event.id
 
 
+def below(kind: type[Record]) -> Iterator[type[Record]]:
+    """All kinds of records, those of the source files too."""
+    for one in kind.__subclasses__():
+        yield one
+        yield from below(one)
+
+
 def test_records_are_frozen(world: World) -> None:
     answer = world.project.sessions.start("A", "codex", claim=True)
     before = world.everything()
@@ -41,4 +50,7 @@ def test_records_are_frozen(world: World) -> None:
         with pytest.raises(AttributeError):
             setattr(record, field, None)
     assert isinstance(world.project.work.show("A").work.acceptance, tuple)
+    kinds = list(below(Record))
+    assert type(answer) in kinds
+    assert [one for one in kinds if not one.__struct_config__.frozen] == []
     assert world.everything() == before
