@@ -55,6 +55,7 @@ MEANINGS = {
     "claim_scope_required": "the run has several Claims, so one has to be named",
     "claim_unknown": "there is no such Claim",
     "claims_invalid": "the list of a run's ended Claims is not what the host wrote",
+    "clock_not_behind": "a project's time is not ahead of the clock, so it cannot be taken back",
     "command_not_executable": "the command exists and cannot be executed",
     "command_not_found": "the command does not exist",
     "commit_conflict": "two different commits have one id",

@@ -15,9 +15,9 @@ from typing import Any
 
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.protocol import operations as ops
-from tests.board.execution.waiting import until
 from tests.system.draining import Command
 from tests.system.world import HERE, World, fault_text, make_world, recipe
+from tests.waiting import until
 
 SPEAKER = [sys.executable, str(Path(__file__).resolve().parent / "speaker.py")]
 ALL_TYPES = ["artifact", "patch", "note", "noop", "submit", "dispatch_next", "memory"]

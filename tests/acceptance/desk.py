@@ -15,7 +15,7 @@ from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.publishing.plan import parse_plan
 from callboard.clock import FixedClock
-from tests.board.execution.repositories import git
+from tests.repositories import git
 
 NOW_MS = 1_700_000_000_000
 RECIPE = 'command = ["true"]\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.board.execution.repositories import git
+from tests.repositories import git
 
 
 def install(folder: Path, data: bytes) -> str:

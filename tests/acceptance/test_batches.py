@@ -7,7 +7,7 @@ from pathlib import Path
 from callboard.board.protocol import operations as ops
 from callboard.clock import SystemClock
 from tests.acceptance.batch import ALONE, ARTIFACT, ORDER, Batch
-from tests.board.execution.waiting import until
+from tests.waiting import until
 
 
 def test_shared_worker_assignment(batch: Batch) -> None:

@@ -12,8 +12,8 @@ import pytest
 from tests.acceptance.installing import install
 from tests.board import building as make
 from tests.board.building import work
-from tests.board.execution.repositories import git
 from tests.golden.expected import FOLDER as GOLDEN
+from tests.repositories import git
 from tests.surfaces.cli.conftest import PLAN, Person, shell
 
 ONE_NODE = '{"graph": "g", "nodes": [{"key": "a", "payload": {"task": 1}}]}'

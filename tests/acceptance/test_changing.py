@@ -15,7 +15,7 @@ from tests.acceptance.rereading import reread
 from tests.board import building as make
 from tests.board.boards import Board as Ledger
 from tests.board.building import refused, work
-from tests.board.execution.repositories import git
+from tests.repositories import git
 from tests.surfaces.cli.conftest import RECIPE, Person
 
 OTHER_CONTRACT = RECIPE + 'env = ["LANG"]\n'

@@ -25,9 +25,9 @@ from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 from tests.acceptance.batch import ALL_TYPES, ALONE, ARTIFACT, Batch
 from tests.acceptance.looking import look
-from tests.board.execution.waiting import until
 from tests.board.outputs import scene
 from tests.board.outputs.test_on_the_board import Board as OutputBoard
+from tests.waiting import until
 
 APPEND = "callboard.board.storage.git:GitStore.append"
 

@@ -13,10 +13,10 @@ from tests.board import building as make
 from tests.board.boards import Board as Ledger
 from tests.board.building import refused, work
 from tests.board.execution.failing import fail
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from tests.repositories import git
 from tests.surfaces.cli.conftest import Person
 from tests.system.world import BOTH, World
+from tests.waiting import until
 
 ISSUE, MERGE = make.issue_gate(), make.merge_gate()
 APPEND = "callboard.board.storage.git:GitStore.append"

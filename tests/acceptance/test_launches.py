@@ -18,8 +18,8 @@ from tests.acceptance.looking import look
 from tests.board.boards import Board as Ledger
 from tests.board.building import refused, work
 from tests.board.execution.hosts.field import ATTEMPTS, DEADLINE_MS, STRANGER, Field, Ground
-from tests.board.execution.waiting import until
 from tests.system.world import BOTH, World
+from tests.waiting import until
 
 PREPARE = "callboard.board.execution.hosts.local.registry:RunRegistry.prepare"
 DAY_MS = 86_400_000

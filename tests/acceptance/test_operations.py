@@ -16,10 +16,10 @@ from tests.acceptance.batch import ALONE, ARTIFACT, Batch
 from tests.acceptance.looking import look
 from tests.board.building import refused
 from tests.board.execution.hosts.field import Field, Ground
-from tests.board.execution.waiting import until
 from tests.system.draining import Command, slow
 from tests.system.machines import Machines
 from tests.system.world import BOTH, CONFIG, WORKER, World, make_world, recipe
+from tests.waiting import until
 
 DAY_MS = 86_400_000
 APPEND = "callboard.board.storage.git:GitStore.append"

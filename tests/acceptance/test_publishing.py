@@ -14,10 +14,10 @@ from callboard.board.protocol import operations as ops
 from callboard.board.publishing.intents import Nothing
 from callboard.errors import CallboardError
 from tests.acceptance.desk import Desk
-from tests.board.execution.waiting import until
 from tests.surfaces.cli.conftest import Person, shell
 from tests.system.machines import Machines
 from tests.system.world import WORKER, World, make_world, recipe
+from tests.waiting import until
 
 APPEND = "callboard.board.storage.git:GitStore.append"
 

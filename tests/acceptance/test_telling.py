@@ -15,10 +15,10 @@ from callboard.board.outputs.intake import take
 from callboard.board.protocol import operations as ops
 from callboard.telemetry.vocabulary import PREFIX
 from tests.ambient import ROOT
-from tests.board.execution.waiting import until
 from tests.board.outputs import scene
 from tests.surfaces.cli.conftest import PROGRAM, Person, environment
 from tests.system.world import BOTH, WORKER, World, make_world, recipe
+from tests.waiting import until
 
 EXPORTERS = str(ROOT / "tests" / "system" / "exporters")
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

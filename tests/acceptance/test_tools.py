@@ -31,10 +31,10 @@ from callboard.board.protocol import operations as ops
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
 from tests.acceptance.batch import ALL_TYPES, Batch
-from tests.board.execution.waiting import until
 from tests.board.outputs import scene
 from tests.surfaces.cli.conftest import PROGRAM, Person, environment, shell
 from tests.system.world import WORKER, World, make_world, recipe
+from tests.waiting import until
 
 CALLER = str(Path(__file__).resolve().parent / "tool_caller.py")
 

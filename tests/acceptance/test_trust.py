@@ -18,8 +18,8 @@ from tests.acceptance.installing import install
 from tests.board import building as make
 from tests.board.boards import Board
 from tests.board.building import ADMINISTRATOR, refused, work, work_id
-from tests.board.execution.repositories import git
 from tests.golden.expected import FOLDER as GOLDEN
+from tests.repositories import git
 from tests.surfaces.cli.conftest import Person, shell
 from tests.system.world import World
 

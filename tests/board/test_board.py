@@ -13,7 +13,7 @@ from callboard.board.execution.principal import make_principal
 from callboard.board.publishing.plan import Plan, parse_plan
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import fingerprint, git, head, worker_repository
+from tests.repositories import fingerprint, git, head, worker_repository
 
 RECIPE = 'command = ["true"]\n'
 

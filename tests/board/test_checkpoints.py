@@ -21,9 +21,9 @@ from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import git, worker_repository
 from tests.board.ledger.checkpoints import resealed
 from tests.board.projection import audit
+from tests.repositories import git, worker_repository
 
 RECIPE = 'command = ["true"]\n'
 

@@ -12,8 +12,8 @@ from typing import Any
 from callboard.board.board import Folders
 from callboard.board.ledger.history import History
 from callboard.board.protocol import operations as ops
-from tests.board.execution.waiting import until
 from tests.system.world import World, ledger_bytes
+from tests.waiting import until
 
 
 @dataclass(slots=True)

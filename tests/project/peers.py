@@ -2,6 +2,7 @@
 
 Started as a program it opens the project and does what it is told, one line at a time: a line
 names a method, such as `claims.acquire`, and its arguments. Answers and refusals come back as JSON.
+The time is that of a clock that stands, or the database's, and then Python's own may be wrong.
 `crash_at` kills the process right before its n-th statement to the database, counted from then on.
 `stop_at_change` holds it up right before its next change begins, until it is let go.
 """
@@ -13,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,13 +35,18 @@ class Peer:
         self,
         root: Path,
         *,
-        clock_ms: int,
+        clock_ms: int | None,
         actor: str = "local",
         busy_ms: int = 20_000,
         package: Path | None = None,
+        off_ms: int = 0,
     ) -> None:
-        """`package`: where another version of the package lies (see `tests.project.patched`)."""
-        words = [str(root), str(clock_ms), actor, str(busy_ms)]
+        """`clock_ms` None: the time is the database's, and Python's clock is `off_ms` ahead of it.
+
+        `package`: where another version of the package lies (see `tests.project.patched`).
+        """
+        standing = "" if clock_ms is None else str(clock_ms)
+        words = [str(root), standing, actor, str(busy_ms), str(off_ms)]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.project.peers", *words],
             cwd=ROOT,
@@ -121,25 +128,29 @@ def all_at_once(
 
 def main(words: list[str]) -> None:
     """Open the project, then do one line after the other."""
-    from callboard.clock import FixedClock
+    root, standing, actor, busy_ms, off_ms = words
+    put_off(int(off_ms))
+
+    from callboard.clock import FixedClock, SystemClock
     from callboard.errors import CallboardError
     from callboard.project.project import Project
+    from tests.project.inner import around, create_project, diagnose, open_project
 
-    root, clock_ms, actor, busy_ms = words
-    clock = FixedClock(int(clock_ms))
+    clock = FixedClock(int(standing or 0))
+    mine = around(clock if standing else None, actor=actor, busy_ms=int(busy_ms))
     opened: dict[str, Project] = {}
 
     def project() -> Project:
         if "it" not in opened:
-            opened["it"] = Project.open(root, clock=clock, actor=actor, busy_ms=int(busy_ms))
+            opened["it"] = open_project(root, mine)
         return opened["it"]
 
     def create(key: str) -> Any:
-        opened["it"] = Project.create(root, key=key, clock=clock, actor=actor)
+        opened["it"] = create_project(root, mine, key)
         return opened["it"].info()
 
     def look() -> Any:
-        diagnosis = Project.diagnose(root, clock=clock)
+        diagnosis = diagnose(root, mine)
         try:
             Project.open(root, read_only=True).close()
         except CallboardError as error:
@@ -154,6 +165,7 @@ def main(words: list[str]) -> None:
         "open": lambda: project().info(),
         "close": lambda: opened.pop("it").close(),
         "advance": clock.advance,
+        "clock": SystemClock().now_ms,
         "crash_at": crash_at,
         "statements": lambda: len(SEEN),
         "stop_at_change": stop_at_change,
@@ -173,6 +185,14 @@ def main(words: list[str]) -> None:
             _say({"error": error.document()})
         else:
             _say({"answer": msgspec.to_builtins(found)})
+
+
+def put_off(ms: int) -> None:
+    """Let all of Python in this process take the time for `ms` later than it is."""
+    true_ns = time.time_ns
+    if ms:
+        time.time_ns = lambda: true_ns() + ms * 1_000_000
+        time.time = lambda: time.time_ns() / 1e9
 
 
 def _say(value: dict[str, Any]) -> None:

@@ -214,6 +214,14 @@ def _repair(scene: Scene) -> Call:
     return Call("doctor.expire_claim", (claim.id, "it is over"), {"expected_revision": seen})
 
 
+@scenario("doctor repair clock", "project.clock_repaired", again="revision_conflict")
+def _repair_clock(scene: Scene) -> Call:
+    scene.clock.advance(5000)
+    seen = scene.project.events.append("note.taken", {}).project_revision
+    scene.clock.advance(-5000)
+    return Call("doctor.correct_clock", ("it was ahead",), {"expected_revision": seen})
+
+
 # --- branches, history --------------------------------------------------------------------------
 
 

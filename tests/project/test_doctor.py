@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from callboard.project.project import Project
 from tests.project import indexing
+from tests.project.inner import around, diagnose
 from tests.project.world import ITEMS, SHA, World, item
 
 
@@ -21,7 +21,7 @@ def test_a_sound_project_has_no_findings(world: World) -> None:
     assert diagnosis.findings == ()
     assert diagnosis.project_revision == world.project.info().revision
     assert diagnosis.schema_version == "0001"
-    assert Project.diagnose(world.root, clock=world.clock) == diagnosis
+    assert diagnose(world.root, around(world.clock)) == diagnosis
     assert world.everything() == before
 
 
@@ -109,7 +109,7 @@ def test_a_database_without_its_log(world: World) -> None:
     raw = world.raw()
     assert raw.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
     raw.close()
-    diagnosis = Project.diagnose(world.root, clock=world.clock)
+    diagnosis = diagnose(world.root, around(world.clock))
     assert [finding.code for finding in diagnosis.findings] == ["journal_mode"]
     world.open().close()
-    assert Project.diagnose(world.root, clock=world.clock).findings == ()
+    assert diagnose(world.root, around(world.clock)).findings == ()

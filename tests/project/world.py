@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from callboard.canonical import sha256_hex
-from callboard.clock import FixedClock
+from callboard.clock import Clock, FixedClock
 from callboard.errors import CallboardError
 from callboard.project.project import Project
 from callboard.project.records import SourceFile, WorkItem
 from tests.project import indexing
+from tests.project.inner import around, create_project, open_project
 from tests.project.peers import Peer
 
 NOW_MS = 1_700_000_000_000
@@ -54,9 +55,9 @@ class World:
         """The database."""
         return self.root / ".callboard" / "project.db"
 
-    def open(self, **more: Any) -> Project:
-        """The project once more, as another program would open it."""
-        found = Project.open(self.root, **{"clock": self.clock} | more)
+    def open(self, *, clock: Clock | None = None, read_only: bool = False, **more: Any) -> Project:
+        """The project once more, as another program would open it; `more` as `inner.around`."""
+        found = open_project(self.root, around(clock or self.clock, **more), read_only=read_only)
         self.opened.append(found)
         return found
 
@@ -101,7 +102,7 @@ def make_world(root: Path, items: Sequence[WorkItem] = ITEMS) -> World:
     root.mkdir(parents=True, exist_ok=True)
     (root / "work.yaml").write_bytes(SOURCE)
     clock = FixedClock(NOW_MS)
-    project = Project.create(root, key="demo", clock=clock)
+    project = create_project(root, around(clock), "demo")
     indexing.replace(
         project, items, (), (SourceFile(path="work.yaml", sha256=SHA, size_bytes=len(SOURCE)),)
     )

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.board.execution.waiting import until
 from tests.system.world import BOTH, World
+from tests.waiting import until
 
 
 class Command:

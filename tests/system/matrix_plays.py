@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.board.execution.waiting import until
 from tests.system.matrix_stage import APPEND, LAUNCH, Seen, Stage
+from tests.waiting import until
 
 _SETTLED_S = 60
 _RUN = ("run", "--until-idle")

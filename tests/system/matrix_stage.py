@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from callboard.board.execution.hosts.local.identity import ProcessIdentity, state
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from callboard.processes.identity import ProcessIdentity, state
+from tests.repositories import git
 from tests.system.mounts import mount, small_disk, unmount
 from tests.system.world import BOTH, HERE, World, fault_text, make_world
+from tests.waiting import until
 
 EXECUTION = "callboard.board.execution."
 REGISTRY = EXECUTION + "hosts.local.registry:RunRegistry."

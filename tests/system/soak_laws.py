@@ -14,10 +14,10 @@ from callboard.board.projection.document import state_document
 from callboard.board.projection.entities import WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.reading import lines
-from tests.board.execution.waiting import until
 from tests.board.projection import audit
 from tests.system.soak_plans import MAX_ATTEMPTS
 from tests.system.world import World
+from tests.waiting import until
 
 
 def check(world: World, watcher: Board, tasks: int) -> dict[str, Any]:

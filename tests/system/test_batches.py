@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from callboard.board.protocol import operations as ops
-from tests.board.execution.repositories import git
+from tests.repositories import git
 from tests.system.world import World, make_world, recipe
 
 # One agent a Claim, side by side, each with a script of its own from its payload.

@@ -13,9 +13,9 @@ import pytest
 
 from callboard.board.protocol import operations as ops
 from callboard.clock import FixedClock, SystemClock
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from tests.repositories import git
 from tests.system.world import WORKER, World, make_world, recipe
+from tests.waiting import until
 
 APPEND = "callboard.board.storage.git:GitStore.append"
 SET_REF = "callboard.board.storage.repository:Repository.set_ref"

@@ -16,10 +16,10 @@ from callboard.board.protocol import operations as ops
 from callboard.board.publishing import lifecycle
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
 from tests.system.draining import Command, slow
 from tests.system.machines import Machines
 from tests.system.world import BOTH, CONFIG, World, make_world
+from tests.waiting import until
 
 SEND = "callboard.board.execution.dispatcher:Dispatcher._send"
 START = "callboard.board.publishing.lifecycle:start"

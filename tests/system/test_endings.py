@@ -14,8 +14,8 @@ from callboard.board.execution.hosts.local.registry_rows import WorkerRun
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.protocol import operations as ops
 from callboard.clock import FixedClock, SystemClock
-from tests.board.execution.waiting import until
 from tests.system.world import BOTH, WORKER, World, make_world, recipe
+from tests.waiting import until
 
 APPEND = "callboard.board.storage.git:GitStore.append"
 PREPARE = "callboard.board.execution.hosts.local.registry:RunRegistry.prepare"

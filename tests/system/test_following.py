@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from callboard.board.board import Board
-from tests.board.execution.repositories import git
 from tests.board.storage.remotes import wrapper
+from tests.repositories import git
 from tests.system.machines import Machine, Machines
 
 

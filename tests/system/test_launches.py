@@ -12,8 +12,8 @@ from callboard.board.execution.hosts.local import host
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.intents import Nothing
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
 from tests.system.world import BOTH, World
+from tests.waiting import until
 
 CLAIM_RUNNING = "callboard.board.execution.hosts.local.registry:RunRegistry.claim_running"
 APPEND = "callboard.board.storage.git:GitStore.append"

@@ -15,10 +15,10 @@ import pytest
 
 from callboard.board.protocol import operations as ops
 from tests.ambient import DEEP
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from tests.repositories import git
 from tests.system.machines import REMOTE, Machines
 from tests.system.world import BOTH, HERE, WORKER, recipe
+from tests.waiting import until
 
 ROUNDS = 50 if DEEP else 4
 CLAIMERS = 16

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from tests.repositories import git
 from tests.system.machines import Machines
 from tests.system.world import CONFIG, WORKER, World, make_world, recipe
+from tests.waiting import until
 
 APPEND = "callboard.board.storage.git:GitStore.append"
 SET_REF = "callboard.board.storage.repository:Repository.set_ref"

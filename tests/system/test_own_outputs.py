@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import git
 from tests.board.outputs import zoo
 from tests.own_outputs import install, install_example
+from tests.repositories import git
 from tests.system.machines import Machines
 from tests.system.world import WORKER, World, make_world, recipe
 

@@ -18,8 +18,8 @@ import pytest
 from callboard.board.execution.recovery import Found
 from callboard.clock import Clock
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
 from tests.system.world import World, make_world
+from tests.waiting import until
 
 APPEND = "callboard.board.storage.git:GitStore.append"
 PREPARE = "callboard.board.execution.hosts.local.registry:RunRegistry.prepare"

@@ -6,9 +6,9 @@ import pytest
 
 from callboard.board.protocol import operations as ops
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
 from tests.system.draining import Command, slow
 from tests.system.world import BOTH, World
+from tests.waiting import until
 
 FINISH = "callboard.board.publishing.lifecycle:finish"
 VERIFY = "callboard.board.outputs.delivery:verify_delivery"

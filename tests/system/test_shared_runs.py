@@ -11,9 +11,9 @@ import pytest
 
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.protocol import operations as ops
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from tests.repositories import git
 from tests.system.world import WORKER, World, make_world, recipe
+from tests.waiting import until
 
 CLAIM_RUNNING = "callboard.board.execution.hosts.local.registry:RunRegistry.claim_running"
 SETUP = ["callboard", "worker", "assignment", "--open", "--json"]

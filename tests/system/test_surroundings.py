@@ -9,9 +9,9 @@ import pytest
 from callboard.board.execution.principal import make_principal, read_principal
 from callboard.board.outputs.descriptor import BRANCHES, patch_branch
 from tests.ambient import DEEP
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from tests.repositories import git
 from tests.system.world import BOTH, World, make_world, snapshot
+from tests.waiting import until
 
 
 def _tour(world: World, environment: dict[str, str] | None = None, cwd: Path | None = None) -> None:

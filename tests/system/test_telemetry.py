@@ -16,8 +16,8 @@ import pytest
 from callboard.board.protocol import commit as wire
 from callboard.board.protocol import operations as ops
 from callboard.telemetry.vocabulary import METRICS, PREFIX, Facts, Labels
-from tests.board.execution.waiting import until
 from tests.system.world import BOTH, WORKER, World, make_world, recipe
+from tests.waiting import until
 
 EXPORTERS = str(Path(__file__).resolve().parent / "exporters")
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"

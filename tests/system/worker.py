@@ -16,9 +16,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from callboard.board.execution.hosts.local.identity import ProcessIdentity, current, look, state
 from callboard.board.outputs.staging import Stager, read_assignment
 from callboard.board.protocol.commit import AssignedClaim
+from callboard.processes.identity import ProcessIdentity, current, look, state
 
 _STEP_S = 0.01
 _STEPS = 12_000

@@ -26,8 +26,6 @@ import psutil
 
 from callboard.board.board import Board, Folders
 from callboard.board.execution.dispatcher import Dispatcher
-from callboard.board.execution.hosts.local import members
-from callboard.board.execution.hosts.local.identity import ProcessFacts
 from callboard.board.execution.hosts.local.registry_rows import WorkerRun, worker_run
 from callboard.board.execution.principal import make_principal
 from callboard.board.execution.reconcile import Reconciler
@@ -36,8 +34,10 @@ from callboard.board.projection.entities import WorkState
 from callboard.board.protocol import operations as ops
 from callboard.board.publishing.plan import parse_plan
 from callboard.clock import Clock
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
+from callboard.processes import members
+from callboard.processes.identity import ProcessFacts
+from tests.repositories import git
+from tests.waiting import until
 
 HERE = Path(__file__).resolve().parent
 WORKER = [sys.executable, str(HERE / "worker.py")]

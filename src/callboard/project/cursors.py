@@ -14,6 +14,7 @@ import msgspec
 
 from callboard.canonical import MAX_SAFE_INTEGER, decode, digest, encode
 from callboard.errors import CallboardError
+from callboard.project import names
 from callboard.project.unit import Scope
 
 R = TypeVar("R")
@@ -53,38 +54,32 @@ def make(scope: Scope, listing: str, filters: Mapping[str, object], place: int) 
     return base64.urlsafe_b64encode(encode(value)).decode().rstrip("=")
 
 
-def read(scope: Scope, listing: str, filters: Mapping[str, object], cursor: object) -> int | None:
+def read(
+    scope: Scope, listing: str, filters: Mapping[str, object], cursor: str | None
+) -> int | None:
     """The place that `cursor` names; None without one. Raises `cursor_invalid`."""
     if cursor is None:
         return None
-    if not isinstance(cursor, str) or len(cursor) > _MAX_LENGTH or not cursor.isascii():
-        raise _refused("is none")
+    if len(cursor) > _MAX_LENGTH or not cursor.isascii():
+        raise names.cursor_refused("is none")
     try:
         data = base64.b64decode(
             (cursor + "=" * (-len(cursor) % 4)).encode(), altchars=b"-_", validate=True
         )
         value = decode(data)
     except (binascii.Error, CallboardError) as error:
-        raise _refused("is none") from error
+        raise names.cursor_refused("is none") from error
     if not isinstance(value, dict) or value.keys() != {"a", "f", "v"}:
-        raise _refused("is none")
+        raise names.cursor_refused("is none")
     if value["v"] != _VERSION:
-        raise _refused("is of another version")
+        raise names.cursor_refused("is of another version")
     if value["f"] != _mark(scope, listing, filters):
-        raise _refused("belongs to other filters, or to another project")
+        raise names.cursor_refused("belongs to other filters, or to another project")
     place = value["a"]
     if type(place) is not int or not 0 <= place <= MAX_SAFE_INTEGER:
-        raise _refused("is none")
+        raise names.cursor_refused("is none")
     return place
 
 
 def _mark(scope: Scope, listing: str, filters: Mapping[str, object]) -> str:
     return digest([scope.tenant, scope.project, listing, dict(filters)])[:16]
-
-
-def _refused(what: str) -> CallboardError:
-    return CallboardError(
-        "cursor_invalid",
-        f"the cursor {what}",
-        "take the cursor of the page before, with the same filters, or begin anew without one",
-    )

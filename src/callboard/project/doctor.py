@@ -1,7 +1,7 @@
 """The doctor: looks at a project that may be ill, and changes nothing.
 
 It works on a copy in memory, so that nobody has to wait for it. It migrates nothing, and reads
-nothing of what a newer program wrote. The one repair is an operation like any other.
+nothing of what a newer program wrote. A repair is an operation like any other.
 """
 
 from __future__ import annotations
@@ -154,14 +154,17 @@ def _looked(
     if project is None:
         raise opening.missing(root)
     store = Store(
-        Backing(engine, root, lambda error: sqlite_file.refusal(error, opening.file_of(root))),
+        Backing(
+            engine,
+            root,
+            around.now_ms,
+            lambda error: sqlite_file.refusal(error, opening.file_of(root)),
+        ),
         tenant=opening.TENANT,
         project=project.id,
-        clock=around.clock,
-        ids=around.ids,
         actor=around.actor,
     )
-    revision, more = store.read(lambda scope: (scope.revision, list(_contents(scope, store))))
+    revision, more = store.read(lambda scope: (scope.revision, list(_contents(scope, root))))
     return revision, version, found + more
 
 
@@ -204,13 +207,13 @@ def _guards(connection: Connection) -> Iterator[Finding]:
             )
 
 
-def _contents(scope: Scope, store: Store) -> Iterator[Finding]:
+def _contents(scope: Scope, root: Path) -> Iterator[Finding]:
     for kind in (
-        _clock(scope, store),
+        _clock(scope),
         _revisions(scope),
         _claims(scope),
         _sessions(scope),
-        _sources(scope, store.backing.root),
+        _sources(scope, root),
         _dependencies(scope),
     ):
         yield from _some(kind)
@@ -237,8 +240,8 @@ def _some(findings: Iterator[Finding]) -> Iterator[Finding]:
         )
 
 
-def _clock(scope: Scope, store: Store) -> Iterator[Finding]:
-    behind = scope.now_ms - store.clock.now_ms()
+def _clock(scope: Scope) -> Iterator[Finding]:
+    behind = scope.now_ms - scope.machine_ms
     if behind > 0:
         yield _finding(
             "clock_behind",
@@ -246,7 +249,9 @@ def _clock(scope: Scope, store: Store) -> Iterator[Finding]:
             None,
             f"the clock is {behind} ms behind the last change; until it has caught up, time "
             "stands still here and no claim lapses",
-            "set the machine's clock right",
+            "set the machine's clock right; if it is right, and was wrong before: "
+            f"`callboard project doctor repair clock --expected-revision {scope.revision} "
+            "--reason TEXT`",
             behind_ms=behind,
         )
 

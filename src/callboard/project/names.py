@@ -1,7 +1,8 @@
 """The checks of everything a caller hands in: names, texts, numbers, times to live.
 
-Pure. Each refuses with a code before anything is read or written. Two names that people or file
-systems take for one are *twins*; whoever stores names keeps one of them only.
+Pure. Each refuses with a code before anything is read or written, and gives plain values back, so
+that no method of a caller's own class is ever called inside of a transaction. Two names that people
+or file systems take for one are *twins*; whoever stores names keeps one of them only.
 """
 
 from __future__ import annotations
@@ -35,9 +36,14 @@ RESERVED = {
     "graph.": "the operations on the dependency graph",
     "evidence.": "evidence add",
     "source.": "source index or patch",
-    "project.": "init",
+    "project.": "init, or doctor repair clock",
 }
 """Event types (those that end in a dot: all that begin so) that come from their operation only."""
+
+
+def plain(value: str) -> str:
+    """The same text, without whatever a class of the caller's own makes of text."""
+    return str.__str__(value)
 
 
 def twin(name: str) -> str:
@@ -59,6 +65,7 @@ def name(value: object, field: str) -> str:
     """A name: 1 to 200 characters, none of them invisible, no blank at either end."""
     if not isinstance(value, str):
         raise _name_refused(value, field, "is not text")
+    value = plain(value)
     if not value or len(value) > MAX_NAME:
         raise _name_refused(value, field, f"has {len(value)} characters, not 1 to {MAX_NAME}")
     if _hidden(value):
@@ -86,6 +93,7 @@ def text(value: object, field: str, *, limit: int = MAX_TEXT) -> str:
     """A text that is not blank; line breaks and tabs are its only control characters."""
     if not isinstance(value, str):
         raise _text_refused(value, field, "is not text")
+    value = plain(value)
     if not value.strip():
         raise _text_refused(value, field, "is empty")
     if len(value) > limit:
@@ -124,7 +132,7 @@ def sha256(value: object, field: str) -> str:
     """Lower-case hex of 32 bytes."""
     if not isinstance(value, str) or _SHA256.fullmatch(value) is None:
         raise _value_refused(value, field, "is no SHA-256 in lower-case hex")
-    return value
+    return plain(value)
 
 
 def optional_sha256(value: object, field: str) -> str | None:
@@ -199,7 +207,32 @@ def request_id(value: object) -> str | None:
             f"the request id {shown(value)} is no plain name",
             "use 1 to 128 letters, digits, dots, colons, hyphens and underscores",
         )
+    return plain(value)
+
+
+def patience(value: object) -> int:
+    """For how many milliseconds somebody waits for others: 0 to 2^31 - 1."""
+    if type(value) is not int or not 0 <= value < 2**31:
+        raise _value_refused(value, "patience", f"is no whole number from 0 to {2**31 - 1}")
     return value
+
+
+def cursor(value: object) -> str | None:
+    """None, or the text that a page before gave as its next one."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise cursor_refused("is none")
+    return plain(value)
+
+
+def cursor_refused(what: str) -> CallboardError:
+    """That a cursor leads nowhere."""
+    return CallboardError(
+        "cursor_invalid",
+        f"the cursor {what}",
+        "take the cursor of the page before, with the same filters, or begin anew without one",
+    )
 
 
 def page(value: object) -> int:

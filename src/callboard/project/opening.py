@@ -17,23 +17,24 @@ from sqlalchemy import Connection, Engine, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from callboard.canonical import encode
-from callboard.clock import Clock
 from callboard.errors import CallboardError
 from callboard.project import migrating, mounts, names, schema, sqlite_file
 from callboard.project.records import MAIN
-from callboard.project.store import PERSON, Backing, Store
-from callboard.project.unit import Ids
+from callboard.project.store import PERSON, Backing, Now, Store
+from callboard.project.unit import new_id
 
 TENANT = "local"
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a project is opened with: time, ids, who asks, and how the machine is."""
+    """What a project is opened with: who asks, whose time counts, and how the machine is.
 
-    clock: Clock
-    ids: Ids
+    None of it comes from a caller but the actor, who is a word, and the patience, a number.
+    """
+
     actor: str
+    now_ms: Now = sqlite_file.now_ms
     mounts: Path = mounts.SYSTEM
     busy_ms: int = sqlite_file.BUSY_MS
 
@@ -99,7 +100,7 @@ def create_store(path: str | Path, key: str | None, around: Surroundings) -> Sto
         if project is None:
             sqlite_file.keep_wal(file, busy_ms=around.busy_ms)
             project = _make(engine, chosen, around)
-        if key is not None and project.key != key:
+        if key is not None and project.key != chosen:
             raise CallboardError(
                 "project_exists",
                 f"there is a project {names.shown(project.key)} already",
@@ -137,17 +138,11 @@ def _store(
     backing = Backing(
         engine,
         root,
+        around.now_ms,
         partial(sqlite_file.refusal, path=file),
         sqlite_file.read_only(file) if read_only else None,
     )
-    return Store(
-        backing,
-        tenant=TENANT,
-        project=project.id,
-        clock=around.clock,
-        ids=around.ids,
-        actor=around.actor,
-    )
+    return Store(backing, tenant=TENANT, project=project.id, actor=around.actor)
 
 
 def missing(root: Path) -> CallboardError:
@@ -203,25 +198,25 @@ def _make(engine: Engine, key: str, around: Surroundings) -> Found:
             migrating.upgrade(connection, schema.VERSION)
         project = only_project(connection)
         if project is None:
-            project = Found(around.ids.new("p"), key)
-            _first_rows(connection, project, around)
+            project = Found(new_id("p"), key)
+            _first_rows(connection, project, around.now_ms(connection))
     return project
 
 
-def _first_rows(connection: Connection, project: Found, around: Surroundings) -> None:
+def _first_rows(connection: Connection, project: Found, now_ms: int) -> None:
     own = {"tenant": TENANT, "project": project.id}
-    now = {"created_at_ms": around.clock.now_ms()}
-    first = {"revision": 1, "last_seq": 1, "clock_ms": now["created_at_ms"]}
+    now = {"created_at_ms": now_ms}
+    first = {"revision": 1, "last_seq": 1, "clock_ms": now_ms}
     connection.execute(insert(schema.projects), own | first | now | {"key": project.key})
     branch = {"name": MAIN, "twin": names.twin(MAIN), "state": "open", "position": 1}
     connection.execute(insert(schema.branches), own | now | branch)
     connection.execute(insert(schema.selections), own | {"person": PERSON, "branch": MAIN})
     event = {
-        "id": around.ids.new("e"),
+        "id": new_id("e"),
         "seq": 1,
         "type": "project.created",
         "revision": 1,
-        "at_ms": now["created_at_ms"],
+        "at_ms": now_ms,
         "body": encode({"project": project.id, "key": project.key}).decode(),
     }
     connection.execute(insert(schema.events), own | event)

@@ -405,6 +405,18 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         changes=True,
     ),
+    Operation(
+        "doctor",
+        "repair clock",
+        "Take a project's time back to the clock's, after the clock was far ahead.",
+        "doctor.correct_clock",
+        (
+            _text("reason", "Why.", required=True),
+            Parameter("expected_revision", "count", EXPECTED.help, required=True),
+            REQUEST,
+        ),
+        changes=True,
+    ),
 )
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from callboard.clock import Clock, SystemClock
 from callboard.project import doctor, names, opening, starting
-from callboard.project import mounts as mounts_table
 from callboard.project.access import close, read, refuse_plainly, register
 from callboard.project.groups.branches import Branches
 from callboard.project.groups.claims import Claims
@@ -26,7 +24,7 @@ from callboard.project.records import Diagnosis, ProjectInfo, Status
 from callboard.project.source.answers import Initialized
 from callboard.project.sqlite_file import BUSY_MS
 from callboard.project.store import Store
-from callboard.project.unit import Ids, RandomIds, Scope
+from callboard.project.unit import Scope
 
 __all__ = ["Project"]
 
@@ -69,10 +67,7 @@ class Project:
         path: str | Path,
         *,
         actor: str = LOCAL,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
         read_only: bool = False,
-        mounts: Path | None = None,
         busy_ms: int = BUSY_MS,
     ) -> Project:
         """The project in the folder `path`; its database is `.callboard/project.db` there.
@@ -80,8 +75,10 @@ class Project:
         An older schema is brought up to date, unless `read_only`. `busy_ms`: how long a change
         waits for other processes. Raises as `opening.open_store` says.
         """
-        around = _around(actor, clock, ids, mounts, busy_ms)
-        return refuse_plainly(lambda: cls(opening.open_store(path, around, read_only=read_only)))
+        around = _around(actor, busy_ms)
+        return refuse_plainly(
+            lambda: cls(opening.open_store(path, around, read_only=bool(read_only)))
+        )
 
     @classmethod
     def create(
@@ -90,31 +87,26 @@ class Project:
         *,
         key: str | None = None,
         actor: str = LOCAL,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
-        mounts: Path | None = None,
         busy_ms: int = BUSY_MS,
     ) -> Project:
         """As `open`, making the project if there is none; `key` None: the folder's name.
 
         Raises `project_exists` where one of another key is there.
         """
-        around = _around(actor, clock, ids, mounts, busy_ms)
+        around = _around(actor, busy_ms)
         return refuse_plainly(lambda: cls(opening.create_store(path, key, around)))
 
     @staticmethod
     def diagnose(
         path: str | Path,
         *,
-        clock: Clock | None = None,
-        mounts: Path | None = None,
         busy_ms: int = BUSY_MS,
     ) -> Diagnosis:
         """What the doctor says of the project at `path`, also of one that cannot be opened.
 
         Nothing is changed. Raises `project_missing`.
         """
-        around = _around(LOCAL, clock, None, mounts, busy_ms)
+        around = _around(LOCAL, busy_ms)
         return refuse_plainly(lambda: doctor.diagnose(path, around))
 
     def __enter__(self) -> Project:
@@ -146,9 +138,6 @@ class Project:
         accept: bool = False,
         key: str | None = None,
         actor: str = LOCAL,
-        clock: Clock | None = None,
-        ids: Ids | None = None,
-        mounts: Path | None = None,
         busy_ms: int = BUSY_MS,
     ) -> Initialized:
         """Propose a work file for the folder `path`; with `accept` write it, make the project
@@ -157,9 +146,9 @@ class Project:
         Nothing is changed without `accept`, and no file that is there is ever changed. Raises as
         `create`, and `source_invalid` where a work file is there and has faults.
         """
-        around = _around(actor, clock, ids, mounts, busy_ms)
+        around = _around(actor, busy_ms)
         return refuse_plainly(
-            lambda: starting.init(path, starting.Start(goal, key, accept), around)
+            lambda: starting.init(path, starting.Start(goal, key, bool(accept)), around)
         )
 
 
@@ -167,13 +156,5 @@ def _info(scope: Scope) -> ProjectInfo:
     return ProjectInfo(id=scope.project, key=scope.key, revision=scope.revision)
 
 
-def _around(
-    actor: str, clock: Clock | None, ids: Ids | None, mounts: Path | None, busy_ms: int
-) -> Surroundings:
-    return Surroundings(
-        clock or SystemClock(),
-        ids or RandomIds(),
-        names.name(actor, "actor"),
-        mounts or mounts_table.SYSTEM,
-        busy_ms,
-    )
+def _around(actor: str, busy_ms: int) -> Surroundings:
+    return Surroundings(names.name(actor, "actor"), busy_ms=names.patience(busy_ms))

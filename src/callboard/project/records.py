@@ -359,6 +359,15 @@ class ClaimRepaired(Answer, frozen=True, kw_only=True):
     event: Event
 
 
+class ClockRepaired(Answer, frozen=True, kw_only=True):
+    """The project's time went back to the clock's; `moved_claims` got another end by that."""
+
+    before_ms: int
+    after_ms: int
+    moved_claims: int
+    event: Event
+
+
 class BranchChanged(Answer, frozen=True, kw_only=True):
     """A branch was created, selected or closed."""
 

@@ -38,6 +38,9 @@ SETTINGS = (
     "PRAGMA trusted_schema = OFF",
 )
 
+# In words that every SQLite of the last years knows; some of them cannot tell fractions of seconds.
+_NOW = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)"
+
 
 def make_file(path: Path) -> None:
     """Make the empty file, readable for its owner only, in a folder that is so too if it is new."""
@@ -115,6 +118,15 @@ def _engine(connect: Callable[[], sqlite3.Connection], pool: Any, file: Path | N
     engine = create_engine("sqlite://", creator=connect, poolclass=pool)
     event.listen(engine, "begin", partial(_begin, file=file))
     return engine
+
+
+def now_ms(connection: Connection) -> int:
+    """The time as SQLite tells it, in Unix ms, whatever this process takes it for.
+
+    SQLite counts whole milliseconds. As days, in a double, they are less than a twentieth of one
+    off, so that rounding gives them back exactly.
+    """
+    return int(connection.exec_driver_sql(_NOW).scalar_one())
 
 
 def _begin(connection: Connection, *, file: Path | None) -> None:

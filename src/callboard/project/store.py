@@ -17,11 +17,10 @@ from sqlalchemy import Connection, Engine, bindparam, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from callboard.canonical import digest
-from callboard.clock import Clock
 from callboard.errors import CallboardError
 from callboard.project import schema
 from callboard.project.records import Answer
-from callboard.project.unit import Ids, Scope, Unit
+from callboard.project.unit import Scope, Unit
 
 A = TypeVar("A", bound=Answer)
 R = TypeVar("R")
@@ -51,12 +50,17 @@ class Order:
     request_id: str | None = None
 
 
+Now = Callable[[Connection], int]
+"""The time in Unix ms, as the database that a connection leads to has it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """A database that is open, where its project's files lie, and what its errors mean."""
+    """A database that is open, its clock, its project's files, and what its errors mean."""
 
     engine: Engine
     root: Path
+    now_ms: Now
     explain: Callable[[DBAPIError], CallboardError]
     unwritable: CallboardError | None = None
 
@@ -70,18 +74,14 @@ class Store:
         *,
         tenant: str,
         project: str,
-        clock: Clock,
-        ids: Ids,
         actor: str,
     ) -> None:
         self.actor = actor
-        self.clock = clock
         self.backing = backing
         self._engine = backing.engine
         self._writer = backing.engine.execution_options(writes=True)
         self._tenant = tenant
         self._project = project
-        self._ids = ids
 
     def close(self) -> None:
         """Let go of the database."""
@@ -92,7 +92,11 @@ class Store:
         try:
             with self._engine.begin() as connection:
                 row = self._row(connection)
-                return act(Scope(connection, *self._names(row), row.revision, self._now(row)))
+                return act(
+                    Scope(
+                        connection, *self._names(row), row.revision, *self._times(connection, row)
+                    )
+                )
         except SQLAlchemyError as error:
             raise self._refusal(error) from error
 
@@ -108,8 +112,7 @@ class Store:
                     connection,
                     *self._names(row),
                     row.revision + 1,
-                    self._now(row),
-                    self._ids,
+                    *self._times(connection, row),
                     row.last_seq,
                 )
                 before = self._first_answer(unit, order, answer, fingerprint)
@@ -132,9 +135,10 @@ class Store:
     def _names(self, row: Any) -> tuple[str, str, str, str]:
         return self._tenant, self._project, row.key, PERSON
 
-    def _now(self, row: Any) -> int:
-        """The clock's time, but never before the time of the last change."""
-        return max(self.clock.now_ms(), int(row.clock_ms))
+    def _times(self, connection: Connection, row: Any) -> tuple[int, int]:
+        """The clock's time, and the time that counts: never before that of the last change."""
+        machine_ms = self.backing.now_ms(connection)
+        return machine_ms, max(machine_ms, int(row.clock_ms))
 
     def _row(self, connection: Connection, *, locked: bool = False) -> Any:
         whose = {"tenant": self._tenant, "project": self._project}

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import (
     Connection,
@@ -32,17 +32,9 @@ from callboard.project.records import Event
 MAX_BODY_BYTES = 65_536
 
 
-class Ids(Protocol):
-    """Makes ids that nobody had before."""
-
-    def new(self, prefix: str) -> str: ...
-
-
-class RandomIds:
-    """Ids of 128 random bits, such as `s_` and 32 hex digits."""
-
-    def new(self, prefix: str) -> str:
-        return f"{prefix}_{secrets.token_hex(16)}"
+def new_id(prefix: str) -> str:
+    """An id that nobody had before: 128 random bits, such as `s_` and 32 hex digits."""
+    return f"{prefix}_{secrets.token_hex(16)}"
 
 
 @dataclass(slots=True)
@@ -50,6 +42,7 @@ class Scope:
     """One project within a transaction that reads.
 
     `now_ms` is the time that counts here: no earlier than anything that was written.
+    `machine_ms` is what the database's clock says, which may be earlier.
     """
 
     connection: Connection
@@ -58,6 +51,7 @@ class Scope:
     key: str
     person: str
     revision: int
+    machine_ms: int
     now_ms: int
 
     def own(self, table: FromClause) -> Any:
@@ -102,11 +96,14 @@ def _alteration(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -
 class Unit(Scope):
     """One project within the transaction that changes it; `revision` is the one being made."""
 
-    ids: Ids
     seq: int
     events: list[Event] = field(default_factory=list)
     last: list[Callable[[], object]] = field(default_factory=list)
     """What is to happen outside of the database, once every row of the change is written."""
+
+    def turn_back(self) -> None:
+        """Let the change happen at the time of the database's clock, also if that is earlier."""
+        self.now_ms = self.machine_ms
 
     def add(self, table: Table, **values: object) -> None:
         """Insert a row of this project."""
@@ -143,7 +140,7 @@ class Unit(Scope):
             )
         self.seq += 1
         values: dict[str, Any] = {
-            "id": self.ids.new("e"),
+            "id": new_id("e"),
             "seq": self.seq,
             "type": type,
             "work": work,

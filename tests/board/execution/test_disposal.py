@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from callboard.board.execution.disposal import dispose, unsaved
-from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import diff_to_commit
 from callboard.board.execution.transfer import fetch_into
 from callboard.board.execution.workspace import Workspace, create
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import fingerprint, head
-from tests.board.execution.repositories import git as user_git
+from callboard.git import Git
+from tests.repositories import fingerprint, head
+from tests.repositories import git as user_git
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import Snapshot, SnapshotLimits, diff_to_commit
 from callboard.board.execution.workspace import Workspace, create
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import git as user_git
-from tests.board.execution.repositories import head
+from callboard.git import Git
+from tests.repositories import git as user_git
+from tests.repositories import head
 
 
 def link(tree: Path, links: Mapping[str, str]) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from callboard import canonical
 from callboard.board.board import Accepted, Board, Folders
-from callboard.board.execution.hosts.local.identity import look
 from callboard.board.execution.principal import make_principal
 from callboard.board.execution.replacing import Replaced
 from callboard.board.execution.settle import Settler
@@ -26,10 +25,11 @@ from callboard.board.publishing.plan import parse_plan
 from callboard.board.publishing.replacement import Asking, Wish
 from callboard.clock import FixedClock
 from callboard.errors import CallboardError
+from callboard.processes.identity import look
 from tests.ambient import ROOT
 from tests.board.execution.failing import RECIPE, complete, fail
-from tests.board.execution.repositories import git, worker_repository
 from tests.golden.record import model_state
+from tests.repositories import git, worker_repository
 
 NODES: list[dict[str, Any]] = [
     {"key": "a", "payload": {"task": 1}, "contract": {"artifact": 1}, "priority": 2},

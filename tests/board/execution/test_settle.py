@@ -18,7 +18,7 @@ from callboard.board.publishing.plan import parse_plan
 from callboard.canonical import sha256_hex
 from callboard.clock import FixedClock
 from tests.board.execution.failing import RECIPE, complete
-from tests.board.execution.repositories import git, worker_repository
+from tests.repositories import git, worker_repository
 
 START_MS = 1_700_000_000_000
 DEADLINE_MS = 300_000

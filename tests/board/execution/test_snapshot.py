@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import Snapshot, SnapshotLimits, diff_to_commit
 from callboard.board.execution.workspace import Workspace, create
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import fingerprint, head, repository
-from tests.board.execution.repositories import git as user_git
+from callboard.git import Git
+from tests.repositories import fingerprint, head, repository
+from tests.repositories import git as user_git
 
 AT_MS = 1_750_000_000_999
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import Snapshot, diff_to_commit
 from callboard.board.execution.transfer import fetch_into
 from callboard.board.execution.workspace import Workspace, create
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import fingerprint, head, repository
-from tests.board.execution.repositories import git as user_git
+from callboard.git import Git
+from tests.repositories import fingerprint, head, repository
+from tests.repositories import git as user_git
 
 
 def taken(git: Git, workspace: Workspace) -> Snapshot:

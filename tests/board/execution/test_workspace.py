@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.git import Git
 from callboard.board.execution.workspace import Workspace, create, discard
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import fingerprint, head, repository
-from tests.board.execution.repositories import git as user_git
+from callboard.git import Git
+from tests.repositories import fingerprint, head, repository
+from tests.repositories import git as user_git
 
 
 def tree_of(folder: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from callboard.board.protocol import identities
 from callboard.board.protocol.operations import Payload, Work
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
-from tests.board.execution.repositories import git, repository
+from tests.repositories import git, repository
 
 RECIPE = {"artifact": (0, 128), "patch": (0, 1)}
 

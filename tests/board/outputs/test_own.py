@@ -32,7 +32,6 @@ from callboard.board.outputs.staging import Stager
 from callboard.board.protocol.commit import AssignedClaim
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
 from tests.board.outputs import zoo
 from tests.board.outputs.scene import (
     REPOSITORY,
@@ -49,6 +48,7 @@ from tests.board.outputs.scene import (
 )
 from tests.board.outputs.test_deliverable import one, work
 from tests.own_outputs import install, install_example
+from tests.waiting import until
 
 ZOO = {
     "callboard.outputs": {

@@ -12,7 +12,7 @@ import pytest
 from callboard.board.storage.git_child import Ended, run_child
 from callboard.board.storage.remote_refusals import without_secrets
 from tests.ambient import ROOT
-from tests.board.execution.waiting import until
+from tests.waiting import until
 
 
 def run(*command: str, timeout_s: float = 30.0, limit_bytes: int = 1000) -> Ended:

@@ -20,10 +20,10 @@ from callboard.board.storage.git import GitStore
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.store import Appended
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
 from tests.board.storage import appender
 from tests.board.storage.contract import ONE, TWO, appended
 from tests.board.storage.shapes import Git, Shape
+from tests.waiting import until
 
 BRANCH = "boards/deep/one"
 REF = f"refs/heads/{BRANCH}"

@@ -16,7 +16,7 @@ import pytest
 
 from callboard.board.storage import turnstile
 from callboard.board.storage.turnstile import Turnstile
-from tests.board.execution.waiting import until
+from tests.waiting import until
 
 HOLDER = """
 import sys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +127,11 @@ def test_a_body_is_a_plain_json_object(opened: Opened, body: Any) -> None:
 def test_an_expected_revision_is_a_whole_number(opened: Opened, revision: Any) -> None:
     with refused("value_invalid"):
         opened.project.branches.create("side", expected_revision=revision)
+
+
+@pytest.mark.parametrize("patience", [-1, 1.5, "5", True, None, 2**31, 10**400])
+def test_a_patience_is_a_whole_number_of_milliseconds(tmp_path: Path, patience: Any) -> None:
+    for act in (Project.open, Project.create, Project.init, Project.diagnose):
+        with refused("value_invalid"):
+            act(tmp_path, busy_ms=patience)
+    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ import pytest
 
 from callboard.project import mounts
 from callboard.project.project import Project
+from tests.project.inner import around, create_project, diagnose, open_project
 from tests.project.world import World, make_world, refused
 from tests.system.mounts import mount, own_mounts, unmount
 
@@ -177,13 +178,13 @@ def test_a_network_is_refused_with_advice(world: World, tmp_path: Path, kind: st
     table.write_text(f"x / {kind} rw 0 0\n")
     before = world.everything()
     with refused("filesystem_unsupported") as found:
-        Project.open(world.root, mounts=table)
+        open_project(world.root, around(None, table=table))
     assert found.value.details == {"filesystem": kind}
     assert "disk of this machine" in found.value.hint
     with refused("filesystem_unsupported"):
-        Project.create(tmp_path / "new", mounts=table)
+        create_project(tmp_path / "new", around(None, table=table))
     assert not (tmp_path / "new").exists()
-    diagnosis = Project.diagnose(world.root, mounts=table)
+    diagnosis = diagnose(world.root, around(None, table=table))
     assert not diagnosis.healthy
     assert [one.code for one in diagnosis.findings] == ["filesystem_unsupported"]
     assert world.everything() == before

@@ -14,6 +14,7 @@ import pytest
 from callboard.clock import FixedClock
 from callboard.project.project import Project
 from tests.ambient import DEEP
+from tests.project.inner import around, open_project
 from tests.project.patched import next_version
 from tests.project.peers import Peer
 from tests.project.world import NOW_MS, World, make_world
@@ -53,7 +54,7 @@ def test_a_change_is_whole_or_not_there(tmp_path: Path, operation: str) -> None:
         root = tmp_path / name
         shutil.copytree(first.root, root)
         clock = FixedClock(NOW_MS + 2000)
-        return World(root, clock, Project.open(root, clock=clock))
+        return World(root, clock, open_project(root, around(clock)))
 
     counting = world("counting")
     peer = counting.peer()

@@ -114,6 +114,13 @@ CLAIMS: dict[str, Guard] = {
         "test_a_clock_set_back_neither_revives_nor_extends",
         (", int(row.clock_ms))", ", 0)"),
     ),
+    "the time is the database's": guard(
+        "test_a_process_whose_clock_is_wrong_changes_nothing",
+        (
+            "    now_ms: Now = sqlite_file.now_ms\n",
+            "    now_ms: Now = lambda _: __import__('time').time_ns() // 1_000_000\n",
+        ),
+    ),
     "a renewal is written": guard(
         (
             "test_a_renewal_by_its_holder_keeps_others_off",
@@ -178,12 +185,15 @@ CLAIMS: dict[str, Guard] = {
     ),
     "the repair needs a revision": guard(
         "test_it_needs_the_revision_and_a_reason",
-        Change("        if expected_revision is None:", "        if False:", "groups/doctor.py"),
+        Change("    if revision is None:", "    if False:", "groups/doctor.py"),
     ),
     "the repair needs a reason": guard(
         "test_it_needs_the_revision_and_a_reason",
         Change(
-            'names.text(reason, "reason", limit=1000)', "str(reason)", "groups/doctor.py", times=0
+            'names.text(reason, "reason", limit=MAX_REASON)',
+            "str(reason)",
+            "groups/doctor.py",
+            times=0,
         ),
     ),
     "the repair tells the reason": guard(

@@ -39,6 +39,10 @@ HISTORY: dict[str, Guard] = {
             times=3,
         ),
     ),
+    "texts become plain": guard(
+        "test_no_method_of_a_caller_runs_beside_the_database",
+        ("    return str.__str__(value)", "    return value"),
+    ),
     "closing is for good": guard(
         "test_a_closed_project_is_refused",
         ("store = _stores.pop(key._word, None)", "store = _stores.get(key._word)"),

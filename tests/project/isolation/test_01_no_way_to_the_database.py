@@ -7,14 +7,16 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 from callboard.project import access
 from callboard.project.project import Project
-from callboard.project.records import Answer, Record
+from callboard.project.records import Answer, Artifact, Record
+from callboard.project.source.answers import Change, SetFields
 from callboard.project.store import Store
 from callboard.project.unit import Scope
 from tests.project.isolation.conftest import copy_of
@@ -206,43 +208,187 @@ def test_a_refusal_leads_nowhere_either(world: World) -> None:
         assert leaks(refusal) == []
 
 
-PLAIN = (str, bytes, int, float, types.NoneType, Path, Record)
-# What whoever opens a project may hand in, and no operation takes.
-SURROUNDINGS = {
-    f"Project.{opening}: {name}"
-    for opening, names in (
-        ("open", ("clock", "ids")),
-        ("create", ("clock", "ids")),
-        ("init", ("clock", "ids")),
-        ("diagnose", ("clock",)),
+PLAIN = (str, int, bool, types.NoneType, Path)
+MANY = (Sequence, Mapping, list, tuple, dict)
+
+
+def not_plain(annotation: Any) -> Iterator[str]:
+    """What of an annotation is more than a value: anything that may bring methods of its own."""
+    parts = get_args(annotation)
+    origin = get_origin(annotation)
+    if annotation in PLAIN:
+        return
+    if origin in (Union, types.UnionType):
+        rest = parts
+    elif origin is Literal:
+        rest = tuple(type(part) for part in parts)
+    elif origin in MANY:
+        rest = tuple(part for part in parts if part is not Ellipsis)
+        # JSON, which is copied before anything begins; see the test below.
+        if origin in (Mapping, dict) and rest[1] is Any:
+            rest = rest[:1]
+    elif is_frozen_record(annotation):
+        rest = tuple(get_type_hints(annotation).values())
+    else:
+        yield str(annotation)
+        return
+    for part in rest:
+        yield from not_plain(part)
+
+
+def is_frozen_record(kind: Any) -> bool:
+    """Whether it is a record of the wing that cannot be changed."""
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, Record)
+        and kind.__struct_config__.frozen
+        and kind.__module__.startswith("callboard.project.")
     )
-    for name in names
-}
 
 
-def is_plain(hint: Any) -> bool:
-    """Whether a value of this kind is data alone, with nothing in it that could be called."""
-    if get_origin(hint) is Literal:
-        return True
-    if get_args(hint):
-        outer = get_origin(hint)
-        known = outer in (types.UnionType, Mapping, Sequence, dict, list, tuple)
-        return known and all(map(is_plain, get_args(hint)))
-    # Anything at all is for a body, which is turned into JSON before somebody looks at it.
-    return hint is Any or (isinstance(hint, type) and issubclass(hint, PLAIN))
+def handed_in(owner: object) -> Iterator[tuple[str, str]]:
+    """All that the public methods of an object take and that is no plain value."""
+    for name, method in inspect.getmembers(owner, callable):
+        if name.startswith("_"):
+            continue
+        hints = get_type_hints(method)
+        for parameter in inspect.signature(method).parameters:
+            if parameter not in hints:
+                yield name, f"{parameter} without a type"
+                continue
+            for found in not_plain(hints[parameter]):
+                yield name, f"{parameter}: {found}"
 
 
 def test_callers_hand_in_no_callback(world: World) -> None:
-    """No public method takes something that could be called inside of a transaction."""
-    assert not is_plain(Callable[[], int])
-    assert not is_plain(Mapping[str, Callable[[], int]])
-    taken = {
-        f"{where}: {name}"
-        for where, method in public(world.project)
-        for name, hint in get_type_hints(method).items()
-        if name != "return" and not is_plain(hint)
-    }
-    assert taken == SURROUNDINGS
+    """Public methods take plain values: nothing with a method that a transaction could call."""
+    groups = [getattr(world.project, name) for name in Project.__slots__ if name[0] != "_"]
+    check_the_walk_through_signatures()
+    for owner in (world.project, *groups):
+        assert list(handed_in(owner)) == []
+
+
+class Ids(Protocol):
+    def new(self, prefix: str) -> str: ...
+
+
+class Loose(Record, kw_only=True, frozen=True):
+    """A frozen record, but of somebody else."""
+
+    name: str
+
+
+class Before:
+    """Methods as a project once had them, and others that it must never have."""
+
+    def open(self, path: str | Path, *, clock: Clock | None = None) -> None: ...
+    def create(self, path: str | Path, *, ids: Ids | None = None) -> None: ...
+    def concrete(self, clock: SystemClock) -> None: ...
+    def called(self, act: Callable[[], None]) -> None: ...
+    def listed(self, clocks: Sequence[Clock]) -> None: ...
+    def named(self, clocks: Mapping[str, Clock]) -> None: ...
+    def anything(self, value: object) -> None: ...
+    def any(self, value: Any) -> None: ...
+    def foreign(self, value: Loose) -> None: ...
+    def store(self, store: Store) -> None: ...
+    def several(self, *values: Ids) -> None: ...
+    def fine(self, body: Mapping[str, Any], change: Change, path: Path | None) -> None: ...
+
+
+def check_the_walk_through_signatures() -> None:
+    """It finds each kind of what must not be handed in."""
+    found = [name for name, _what in handed_in(Before())]
+    assert found == sorted({name for name in vars(Before) if name[0] != "_"} - {"fine"})
+    assert len(found) == 11
+
+
+class Nosy:
+    """Values whose methods look, whenever they are called, for a database in the frames below."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self._is_looking = False
+        self.seen: list[str] = []
+        self.text: Any = self._kind(str)
+        self.list: Any = self._kind(list)
+        self.dict: Any = self._kind(dict)
+
+    def flag(self) -> Any:
+        """Something true that says so itself."""
+
+        def told(_self: object) -> bool:
+            self._look("bool")
+            return True
+
+        return type("Flag", (), {"__bool__": told})()
+
+    def _kind(self, kind: type) -> type:
+        made = {"__new__", "__init__", "__init_subclass__", "__subclasshook__", "__class__"}
+        names = [name for name in dir(kind) if callable(getattr(kind, name)) and name not in made]
+        return type("Nosy", (kind,), {name: self._method(kind, name) for name in names})
+
+    def _method(self, kind: type, name: str) -> Any:
+        real = getattr(kind, name)
+
+        def method(*arguments: Any, **named: Any) -> Any:
+            self._look(name)
+            return real(*arguments, **named)
+
+        return method
+
+    def _look(self, name: str) -> None:
+        if self._is_looking:
+            return
+        self._is_looking = True
+        self.calls += 1
+        frame = inspect.currentframe()
+        while frame is not None:
+            if any(is_database(value) for value in frame.f_locals.values()):
+                self.seen.append(f"{name} from {frame.f_code.co_qualname}")
+            frame = frame.f_back
+        self._is_looking = False
+
+
+def test_no_method_of_a_caller_runs_beside_the_database(tmp_path: Path) -> None:
+    """Text, lists and flags of a caller's own class become plain ones before anything begins."""
+    nosy = Nosy()
+    text = nosy.text
+    root = tmp_path / "demo"
+    root.mkdir()
+    Project.init(text(root), goal=text("Ship it"), key=text("demo"), accept=nosy.flag())
+    with Project.open(text(root), actor=text("codex")) as project:
+        start = {"work": text("W-1"), "agent": text("codex"), "request_id": text("r1")}
+        session = project.sessions.start(
+            **start, branch=text("main"), claim=nosy.flag(), ttl_ms=60_000
+        ).session.id
+        project.sessions.start(**start, branch=text("main"), claim=nosy.flag(), ttl_ms=60_000)
+        project.sessions.checkpoint(
+            text(session),
+            text("half"),
+            text("go on"),
+            open_loops=nosy.list([text("why")]),
+            artifacts=nosy.list([Artifact(ref=text("a.txt"), sha256=text("ab" * 32))]),
+        )
+        project.claims.renew(text(session), 60_000)
+        project.events.append(text("note.taken"), nosy.dict({"a": nosy.list([1])}))
+        page = project.events.list(limit=1, session=text(session))
+        project.events.list(limit=1, session=text(session), after=text(page.next))
+        project.sessions.list(active=nosy.flag(), work=text("W-1"))
+        project.evidence.add(
+            text("test"), text("green"), work=text("W-1"), covers=nosy.list(), ref=text("a.txt")
+        )
+        project.evidence.list(current=nosy.flag())
+        values = nosy.dict({text("title"): text("Other"), "tags": nosy.list([text("x")])})
+        change = SetFields(work=text("W-1"), values=values)
+        shown = project.source.patch(nosy.list([change])).proposal
+        project.source.patch(nosy.list([change]), sha256=text(shown.sha256), accept=nosy.flag())
+        project.branches.create(text("side"))
+        project.work.list(status=text("open"), branch=text("side"))
+        project.receipts.show(text("r1"))
+        successor = project.sessions.resume(text(session), text("eve"), claim=nosy.flag())
+        project.sessions.end(text(successor.session.id), outcome=text("done"))
+    assert nosy.calls > 50
+    assert nosy.seen == []
 
 
 def test_a_closed_project_is_refused(world: World) -> None:

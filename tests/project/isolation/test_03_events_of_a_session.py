@@ -66,8 +66,6 @@ def test_a_session_of_another_project_is_none_of_this(world: World) -> None:
             other.backing,
             tenant="local",
             project="p_other",
-            clock=world.clock,
-            ids=other._ids,
             actor="local",
         )
     )

@@ -6,11 +6,16 @@ What counts is the time of the transaction, which never lies before anything tha
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
+from time import time_ns
 from typing import Any
 
 import pytest
 
-from tests.project.world import NOW_MS, World, refused
+from callboard.project.project import Project
+from tests.project import indexing
+from tests.project.peers import Peer
+from tests.project.world import ITEMS, NOW_MS, World, refused
 
 LAST = 2**53 - 1
 REFUSED: dict[str, Any] = {
@@ -116,6 +121,30 @@ def test_a_clock_set_back_neither_revives_nor_extends(world: World) -> None:
     assert taken["expires_at_ms"] == NOW_MS + 62_000
     found = project.doctor.check().findings
     assert "clock_behind" in {finding.code for finding in found}
+
+
+def test_a_process_whose_clock_is_wrong_changes_nothing(tmp_path: Path) -> None:
+    """A lease of a minute, and others whose own clocks are ten minutes off: they get nothing early,
+    and what they get themselves ends when it should. `tests.project.test_clock_skew` waits too.
+    """
+    with Project.create(tmp_path, key="demo") as project:
+        indexing.replace(project, ITEMS)
+        held = project.sessions.start("A", "codex", claim=True, ttl_ms=60_000).claim
+        assert held is not None
+        for off_ms in (600_000, -600_000):
+            peer = Peer(tmp_path, clock_ms=None, off_ms=off_ms)
+            try:
+                now_ms = time_ns() // 1_000_000
+                assert abs(peer.ask("clock")["answer"] - now_ms - off_ms) < 60_000
+                late = peer.ask("sessions.start", "A", "late")["answer"]["session"]["id"]
+                assert peer.ask("claims.acquire", late)["error"]["code"] == "claim_held"
+                own = peer.ask("sessions.start", "B", "late", claim=True, ttl_ms=60_000)["answer"]
+                assert abs(own["claim"]["acquired_at_ms"] - now_ms) < 60_000
+                assert own["claim"]["expires_at_ms"] == own["claim"]["acquired_at_ms"] + 60_000
+                peer.ask("sessions.end", own["session"]["id"])
+            finally:
+                peer.end()
+        assert project.claims.show("A").claim == held
 
 
 def test_a_renewal_by_its_holder_keeps_others_off(world: World) -> None:

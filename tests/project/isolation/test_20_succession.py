@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from callboard.clock import FixedClock
 from callboard.project.operations_table import OPERATIONS
 from callboard.project.project import Project
 from callboard.project.source.answers import SetFields
@@ -99,6 +100,7 @@ class Closed:
     interrupted one at `B`, a claim on `C` that has lapsed, and work files that could be indexed."""
 
     project: Project
+    clock: FixedClock
     held: str
     idle: str
     stopped: str
@@ -121,10 +123,18 @@ def closed(world: World) -> Closed:
     world.clock.advance(1)
     project.branches.close("side")
     (world.root / "work.yaml").write_text("work_items: [{id: A, title: One}]\n")
-    return Closed(project, held, idle, stopped, lapsed.id)
+    return Closed(project, world.clock, held, idle, stopped, lapsed.id)
 
 
 Acts = tuple[Callable[[Closed], object], ...]
+
+
+def _correct_clock(on: Closed) -> object:
+    # The time of what was written last is ahead of the clock then.
+    on.clock.advance(-1)
+    seen = on.project.info().revision
+    return on.project.doctor.correct_clock("it was ahead", expected_revision=seen)
+
 
 # Whatever would begin or say something new on the branch.
 REFUSED: dict[str, Acts] = {
@@ -176,6 +186,7 @@ ELSEWHERE: dict[str, Acts] = {
             on.lapsed, "over", expected_revision=on.project.info().revision
         ),
     ),
+    "doctor repair clock": (_correct_clock,),
     "branch create": (lambda on: on.project.branches.create("third"),),
     "branch select": (lambda on: on.project.branches.select("third"),),
     "branch close": (lambda on: on.project.branches.close("third"),),

@@ -13,6 +13,7 @@ from callboard.errors import CallboardError
 from callboard.project.project import Project
 from callboard.project.source.place import Place
 from callboard.project.source.reading import WorkRead, read_work
+from tests.project.inner import around, create_project
 
 NOW = 1_800_000_000_000
 
@@ -48,6 +49,6 @@ def refused(code: str, act: Callable[[], Any]) -> CallboardError:
 def project(folder: Path, data: str, *, clock: FixedClock | None = None) -> Project:
     """A project with this work file, indexed."""
     put(folder / "work.yaml", data)
-    made = Project.create(folder, key="demo", clock=clock or FixedClock(NOW))
+    made = create_project(folder, around(clock or FixedClock(NOW)), "demo")
     made.source.index()
     return made

@@ -166,6 +166,9 @@ def test_what_would_make_the_files_faulty_is_refused_with_every_fault(tmp_path: 
         ("source_change_invalid", [AddItem(values={"id": "C"})]),
         ("source_change_invalid", [AddItem(values={"id": "C", "title": "x"}, file="other.yaml")]),
         ("source_change_invalid", ["A"]),
+        ("source_change_invalid", [SetFields(work=7, values={"owner": "x"})]),  # type: ignore[arg-type]
+        ("source_change_invalid", [AddItem(values={"id": "C", "title": "x"}, file=7)]),  # type: ignore[arg-type]
+        ("field_unknown", [SetFields(work="A", values={7: "x"})]),  # type: ignore[dict-item]
         ("source_change_invalid", [set_to("A", owner="x")] * 101),
         ("source_invalid", [AddItem(values={"id": "a", "title": "x"})]),
         ("not_found", [set_to("a", status="done")]),

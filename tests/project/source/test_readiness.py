@@ -19,6 +19,7 @@ from callboard.project.source.fields import STATUSES
 from callboard.project.source.readiness import MAX_DEPTH, MAX_REASONS, is_ready, readiness
 from tests.ambient import DEEP
 from tests.project import indexing
+from tests.project.inner import around, create_project, diagnose
 from tests.project.source.scene import NOW, project, put, refused
 
 EMPTY = "goals: []\n"
@@ -255,7 +256,7 @@ def test_the_doctor_tells_of_edges_to_elsewhere_and_keeps_them(tmp_path: Path) -
         held = made.sessions.start("D", agent="ann", claim=True, ttl_ms=1000)
         clock.advance(2000)
         assert held.claim is not None
-        found = Project.diagnose(tmp_path, clock=clock).findings
+        found = diagnose(tmp_path, around(clock)).findings
         assert [(one.code, one.details["depends_on"]) for one in found if one.subject == "D"] == [
             ("dependency_external", "other-repo:42")
         ]
@@ -305,7 +306,7 @@ def test_the_listing_is_what_the_rule_says_of_each_item(
         for number, (status, edges, _, priority) in enumerate(drawn)
     ]
     put(folder / "work.yaml", EMPTY)
-    with Project.create(folder, key="demo", clock=clock) as made:
+    with create_project(folder, around(clock), "demo") as made:
         facts = world(*items)
         indexing.replace(made, [item(one.key, acceptance=("works",)) for one in items])
         for one, (_, _, what, _) in zip(items, drawn, strict=True):

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from callboard.board.execution.principal import make_principal
 from callboard.surfaces.cli.main import root
 from tests.ambient import ROOT
-from tests.board.execution.repositories import git, worker_repository
+from tests.repositories import git, worker_repository
 
 PLAN = """\
 graph: sdk

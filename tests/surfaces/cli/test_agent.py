@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from callboard import canonical
-from tests.board.execution.repositories import git, worker_repository
-from tests.board.execution.waiting import until
+from tests.repositories import git, worker_repository
 from tests.surfaces.cli.conftest import PROGRAM, RECIPE, Answer, Person, environment, shell
+from tests.waiting import until
 
 PLAN = {"graph": "g", "nodes": [{"key": "a", "payload": {"plan": "of a"}}]}
 LATER = {"graph": "g", "nodes": [{"key": "b", "payload": {"plan": "of b"}, "after": ["a"]}]}

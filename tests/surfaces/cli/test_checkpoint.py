@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from callboard import canonical
-from tests.board.execution.repositories import git
 from tests.board.reading.staged_board import REPOSITORY, StagedBoard, node
+from tests.repositories import git
 from tests.surfaces.cli.conftest import Person
 
 SHA = "ab" * 20

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.board.execution.repositories import git
+from tests.repositories import git
 from tests.surfaces.cli.conftest import RECIPE, Person
 
 OTHER_CONTRACT = RECIPE + 'env = ["LANG"]\n'

@@ -11,9 +11,9 @@ import subprocess
 
 import pytest
 
-from tests.board.execution.repositories import fingerprint, git
-from tests.board.execution.waiting import until
+from tests.repositories import fingerprint, git
 from tests.surfaces.cli.conftest import PROGRAM, Person, environment, shell
+from tests.waiting import until
 
 
 def test_nothing_to_grant_ends_with_3_and_the_reason(person: Person) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.board.execution.waiting import until
 from tests.surfaces.cli.conftest import PROGRAM, Person, environment, shell, supervisors
+from tests.waiting import until
 
 EXEC = '["callboard", "worker", "exec", "--"'
 RECIPES = {

@@ -12,7 +12,7 @@ import pytest
 from callboard.surfaces.cli.chosen import BOARD_VERBS, Chosen
 from callboard.surfaces.cli.render import with_hints
 from callboard.surfaces.cli.verbs import VERBS
-from tests.board.execution.repositories import git
+from tests.repositories import git
 from tests.surfaces.cli.conftest import PLAN, RECIPE, Person
 
 

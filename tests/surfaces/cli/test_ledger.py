@@ -11,8 +11,8 @@ from callboard import canonical
 from callboard.board.ledger.history import History
 from callboard.board.projection.document import state_document
 from callboard.board.reading import lines
-from tests.board.execution.repositories import git
 from tests.board.reading.staged_board import StagedBoard, node
+from tests.repositories import git
 from tests.surfaces.cli.conftest import Person
 
 

@@ -276,3 +276,25 @@ def test_each_command_of_the_guide_can_be_typed(tmp_path: Path) -> None:
         assert typed <= options, line
         seen += 1
     assert seen >= 10
+
+
+def test_taking_time_back_is_told_in_words(shared: Shared) -> None:
+    shared.session("A", ttl_ms=600_000)
+    connection = sqlite3.connect(shared.folder / ".callboard" / "project.db")
+    with connection:
+        connection.execute("UPDATE projects SET clock_ms = clock_ms + 86400000")
+    connection.close()
+    told = shared.call("doctor").stdout
+    assert "clock_behind" in told
+    revision = shared.ask("status")["project_revision"]
+    command = f"doctor repair clock --expected-revision {revision} --reason"
+    assert f"callboard project {command} TEXT" in " ".join(told.split())
+    answer = shared.call(*command.split(), "the battery was empty")
+    assert answer.status == 0
+    lines = answer.stdout.splitlines()
+    assert lines[0].startswith("the project's time was ")
+    assert lines[1] == "1 claim got another end by that"
+    assert lines[2].endswith(": project.clock_repaired")
+    assert lines[3] == f"revision {revision + 1}"
+    assert "clock_behind" not in shared.call("doctor").stdout
+    assert shared.refused(*command.split(), "again") == "revision_conflict"

@@ -10,7 +10,7 @@ import pytest
 from callboard.board.board import Board, Folders
 from callboard.board.projection.entities import Effects
 from tests.board.execution.failing import RECIPE, fail
-from tests.board.execution.repositories import git
+from tests.repositories import git
 from tests.surfaces.cli.conftest import Person
 
 PLAN = """\

@@ -15,9 +15,9 @@ from callboard.board.storage.store import Appended
 from callboard.surfaces.cli.main import root
 from callboard.surfaces.cli.stage_words import STAGES
 from callboard.surfaces.cli.verbs import VERBS
-from tests.board.execution.waiting import until
 from tests.board.reading.staged_board import START_MS, StagedBoard, node
 from tests.surfaces.cli.conftest import Person, shell, supervisors
+from tests.waiting import until
 
 # Verbs that hints name before they are there.
 AWAITED = {"reconcile", "replace"} - set(VERBS)

@@ -15,7 +15,6 @@ import pytest
 
 from callboard import canonical
 from callboard.board.execution import workspace
-from callboard.board.execution.git import Git
 from callboard.board.outputs.claims import ClaimOutputs
 from callboard.board.outputs.closed import ClosedClaim, ClosedClaims, closed_bytes
 from callboard.board.outputs.intake import take
@@ -23,6 +22,7 @@ from callboard.board.outputs.messages import Terms
 from callboard.board.outputs.staging import prepare_folder
 from callboard.board.protocol.commit import Assignment
 from callboard.board.protocol.memory_rules import MemoryRules
+from callboard.git import Git
 from tests.board.outputs import scene
 from tests.board.outputs.scene import BOTH, NO_WRITES
 

@@ -19,7 +19,7 @@ from callboard import canonical
 from callboard.board.execution.principal import make_principal
 from callboard.board.outputs.context import read_context
 from callboard.board.reading.activation_document import read_snapshot
-from tests.board.execution.repositories import git, worker_repository
+from tests.repositories import git, worker_repository
 from tests.surfaces.cli.conftest import Person, shell
 from tests.surfaces.mcp.scripted_agent import FORBIDDEN
 

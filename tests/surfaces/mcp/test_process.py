@@ -22,13 +22,13 @@ from callboard.board.outputs.context import write_context
 from callboard.surfaces.mcp.answers import MAX_LINE_BYTES
 from callboard.surfaces.mcp.wire import MAX_REQUEST_BYTES, Requests, TooLong, write_all
 from tests.ambient import ROOT
-from tests.board.execution.repositories import git
-from tests.board.execution.waiting import until
 from tests.board.outputs import scene
 from tests.board.outputs.test_context import context
 from tests.board.reading.staged_board import StagedBoard, node
+from tests.repositories import git
 from tests.surfaces.cli.conftest import Person, environment, person
 from tests.surfaces.mcp.agents import READERS, SERVER, Desk, talk
+from tests.waiting import until
 
 __all__ = ["person"]
 

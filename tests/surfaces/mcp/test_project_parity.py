@@ -56,7 +56,7 @@ def typed(folder: Path) -> Ask:
 
 def play(ask_for: Ask, folder: Path) -> list[Any]:
     """The whole script, each answer made comparable."""
-    memory, plain, found = Memory(), Plain(folder), []
+    memory, plain, found = Memory(folder), Plain(folder), []
     for step in SCRIPT:
         document = ask_for(named(*step.words.split()), memory.arguments(step))
         found.append(_checked(step, document, memory, plain))
@@ -73,7 +73,7 @@ def _checked(step: Step, document: Any, memory: Memory, plain: Plain) -> Any:
 
 async def play_as_agent(folder: Path) -> list[Any]:
     """The same through the tools."""
-    memory, plain, found = Memory(), Plain(folder), []
+    memory, plain, found = Memory(folder), Plain(folder), []
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "callboard", "mcp", "project", "--repo", str(folder)],

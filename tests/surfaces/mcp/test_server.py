@@ -17,8 +17,8 @@ from callboard.board.outputs.messages import Terms
 from callboard.board.protocol.commit import Assignment
 from callboard.board.publishing.plan import parse_plan
 from callboard.board.reading.view import View
-from tests.board.execution.repositories import worker_repository
 from tests.board.outputs import scene
+from tests.repositories import worker_repository
 from tests.surfaces.cli.conftest import RECIPE, Person
 from tests.surfaces.mcp.agents import READERS, Agent, Desk, connected, talk
 

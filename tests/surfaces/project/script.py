@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ class Step(NamedTuple):
     arguments: dict[str, Any]
     code: str | None = None
     keep: Mapping[str, str] = MappingProxyType({})
+    before: str = ""
+    """A statement that another program gives to the database first."""
 
 
 def does(words: str, keep: dict[str, str] | None = None, /, **arguments: Any) -> Step:
@@ -178,17 +182,27 @@ SCRIPT: tuple[Step, ...] = (
          expected_revision="$revision"),
     refused("claim_not_expired", "doctor repair expire-claim", claim="$c1", reason="why",
             expected_revision="$revision"),
+    refused("clock_not_behind", "doctor repair clock", reason="why", expected_revision="$revision"),
+    does("doctor repair clock", reason="it was ahead", expected_revision="$revision")._replace(
+        before="UPDATE projects SET clock_ms = clock_ms + 600000"
+    ),
 )  # fmt: skip
 
 
 class Memory:
-    """What steps kept, and the arguments that are made of it."""
+    """What steps on the project in a folder kept, and the arguments that are made of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._kept: dict[str, Any] = {}
 
     def arguments(self, step: Step) -> dict[str, Any]:
-        """The arguments of a step."""
+        """The arguments of a step, after what comes before it was done."""
+        if step.before:
+            connection = sqlite3.connect(self._folder / ".callboard" / "project.db")
+            with connection:
+                connection.execute(step.before)
+            connection.close()
         return {name: self._value(value) for name, value in step.arguments.items()}
 
     def _value(self, value: Any) -> Any:

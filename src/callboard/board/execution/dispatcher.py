@@ -15,7 +15,6 @@ from callboard import telemetry
 from callboard.board.execution.host import Host, Order
 from callboard.board.execution.hosts.choice import HostOf, hosts_of
 from callboard.board.execution.hosts.local.host import reap
-from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.site import DISPATCH_WORKFLOW, Site
 from callboard.board.projection.entities import DispatchState
 from callboard.board.protocol.operations import Actor
@@ -24,6 +23,7 @@ from callboard.board.publishing import lifecycle
 from callboard.board.publishing.intents import Nothing
 from callboard.board.publishing.lifecycle import Proof
 from callboard.errors import CallboardError
+from callboard.processes.identity import current
 
 LaunchStatus = Literal[
     "launched", "uncertain", "refused", "not_sender", "not_reserved", "nothing_open", "run_exists"

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard.board.execution.blind_spots import blind_spots
-from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import changes_between, tree_of
 from callboard.board.execution.workspace import (
     Workspace,
@@ -25,6 +24,7 @@ from callboard.board.execution.workspace import (
 )
 from callboard.errors import CallboardError
 from callboard.files import read_bounded
+from callboard.git import Git
 
 _MAX_TIPS = 500
 _MAX_CLONE_REFS = 1_000

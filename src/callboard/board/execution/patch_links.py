@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from callboard.board.execution.git import Git
 from callboard.errors import CallboardError
+from callboard.git import Git
 
 SYMLINK = "120000"
 _LISTED = re.compile(rb"120000 blob ([0-9a-f]+)\t(.+)", re.DOTALL)

@@ -19,9 +19,7 @@ from msgspec import Meta
 
 from callboard import canonical, files
 from callboard.board.execution import workspace
-from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local.environment import run_environment
-from callboard.board.execution.hosts.local.processes import Command, Outcome, hold
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.inquiry import Inquiry
 from callboard.board.execution.site import Site
@@ -31,6 +29,8 @@ from callboard.board.protocol.validate import parse, show
 from callboard.board.publishing.replacement import VERIFIED_BY, Remedy
 from callboard.board.publishing.verifier import Disposition, Verifier
 from callboard.errors import CallboardError
+from callboard.git import Git
+from callboard.processes.held import Command, Outcome, hold
 
 UNPROVEN = "remediation_unproven"
 VARIABLE = "CALLBOARD_REMEDIATION"

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard.board.execution.blind_spots import BlindSpot, blind_spots
-from callboard.board.execution.git import Git
 from callboard.board.execution.patch_links import SYMLINK, read_links, wrong_links
 from callboard.board.execution.workspace import (
     Workspace,
@@ -26,6 +25,7 @@ from callboard.board.execution.workspace import (
     remove_tree,
 )
 from callboard.errors import CallboardError
+from callboard.git import Git
 
 _GITLINK = "160000"
 _STEP_S = 900.0

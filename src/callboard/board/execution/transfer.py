@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from callboard.board.execution.git import Git
 from callboard.board.execution.snapshot import Snapshot
 from callboard.board.execution.workspace import disk_faults
 from callboard.errors import CallboardError
+from callboard.git import Git
 
 # The number of objects from which Git itself keeps a received pack as it is (fetch.unpackLimit).
 _KEEP_PACK_FROM = 100

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from callboard.board.execution.git import Git
 from callboard.board.outputs.worktree import BASE_REF
 from callboard.errors import CallboardError
 from callboard.files import read_bounded
+from callboard.git import Git
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CHECKOUT_S = 1_800.0

@@ -15,7 +15,6 @@ from callboard import telemetry
 from callboard.board.execution import workspace
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.desk import ControlDesk
-from callboard.board.execution.git import Git
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.intent_checks import INTENT_CHECKS
 from callboard.board.execution.outlast import PASSING, outlast
@@ -35,6 +34,7 @@ from callboard.board.projection.entities import DispatchState
 from callboard.board.publishing import lifecycle
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
+from callboard.git import Git
 
 _UNJUDGED = UNPUBLISHED | PASSING
 

@@ -11,8 +11,8 @@ import binascii
 import re
 import unicodedata
 
-from callboard.board.outputs.regular import shown_name
 from callboard.errors import CallboardError
+from callboard.regular import shown_name
 
 MAX_NAME_BYTES = 128
 # A loose ref is a file, its lock one with `.lock` behind; names end at 255 bytes.

@@ -13,11 +13,11 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from callboard import canonical
-from callboard.board.outputs.regular import read_regular
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity, ReasonCode
 from callboard.board.protocol.validate import parse
+from callboard.regular import read_regular
 from callboard.visible import visible
 
 MAX_CLOSED_BYTES = 64 * 1024

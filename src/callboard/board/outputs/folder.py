@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from callboard import canonical
 from callboard.board.outputs.messages import ArtifactMessage, StagedMessage, output_type
-from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.errors import CallboardError
 from callboard.files import publish_in
+from callboard.regular import read_regular, shown_name
 
 TERMS = "terms.json"
 CLOSED = "closed"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from callboard.board.outputs.regular import shown_name
 from callboard.errors import CallboardError
+from callboard.regular import shown_name
 
 MAX_PATH_BYTES = 1024
 

@@ -27,11 +27,11 @@ from callboard.board.outputs.folder import (
 from callboard.board.outputs.judgement import Accepted, BodyChecks, Judge, Loader, not_loaded
 from callboard.board.outputs.memory_body import memory_bytes
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome, StagedMessage, Terms, read_terms
-from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
 from callboard.files import publish
+from callboard.regular import read_regular, shown_name
 
 MAX_ASSIGNMENT_BYTES = 256 * 1024
 

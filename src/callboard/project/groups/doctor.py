@@ -1,4 +1,4 @@
-"""`project.doctor`: what is wrong, and the one repair."""
+"""`project.doctor`: what is wrong, and the repairs, which are for a person to order."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from callboard.project import doctor, names
 from callboard.project.access import read, refuse_plainly, store_of, write
 from callboard.project.groups.group import Group, order
 from callboard.project.opening import Surroundings
-from callboard.project.operations import claims
-from callboard.project.records import ClaimRepaired, Diagnosis
-from callboard.project.unit import RandomIds
+from callboard.project.operations import claims, clock
+from callboard.project.records import ClaimRepaired, ClockRepaired, Diagnosis
+
+MAX_REASON = 1000
 
 
 class Doctor(Group):
@@ -21,7 +22,7 @@ class Doctor(Group):
         """What there is to say about the project; nothing is changed."""
         read(self._key, lambda scope: scope.revision)
         store = store_of(self._key)
-        around = Surroundings(store.clock, RandomIds(), store.actor)
+        around = Surroundings(store.actor, store.backing.now_ms)
         return refuse_plainly(lambda: doctor.diagnose(store.backing.root, around))
 
     def expire_claim(
@@ -37,22 +38,53 @@ class Doctor(Group):
         The expected revision and a reason are required; no other claim and no session is touched.
         """
         wanted = names.name(claim, "claim")
-        why = names.text(reason, "reason", limit=1000)
-        if expected_revision is None:
-            raise CallboardError(
-                "value_invalid",
-                "no expected revision is given",
-                "look at the claim, and give the revision it was seen at",
-                {"field": "expected revision"},
-            )
+        why = names.text(reason, "reason", limit=MAX_REASON)
         return write(
             self._key,
             order(
                 "doctor repair expire-claim",
                 {"claim": wanted, "reason": why},
-                expected_revision,
+                _needed(expected_revision, "the claim"),
                 request_id,
             ),
             ClaimRepaired,
             lambda unit: claims.repair(unit, wanted, why),
         )
+
+    def correct_clock(
+        self,
+        reason: str,
+        *,
+        expected_revision: int,
+        request_id: str | None = None,
+    ) -> ClockRepaired:
+        """Let the project's time go on from the database's clock, where it is ahead of that.
+
+        For a machine whose clock was far ahead once: until it has caught up, no claim lapses. Live
+        claims keep the time they have left, lapsed ones stay so. The expected revision and a reason
+        are required. Raises `clock_not_behind`.
+        """
+        why = names.text(reason, "reason", limit=MAX_REASON)
+        return write(
+            self._key,
+            order(
+                "doctor repair clock",
+                {"reason": why},
+                _needed(expected_revision, "what the doctor says"),
+                request_id,
+            ),
+            ClockRepaired,
+            lambda unit: clock.repair(unit, why),
+        )
+
+
+def _needed(revision: int | None, seen: str) -> int:
+    """The revision that a repair needs; whether it is one is checked with the order."""
+    if revision is None:
+        raise CallboardError(
+            "value_invalid",
+            "no expected revision is given",
+            f"look at {seen}, and give the revision it was seen at",
+            {"field": "expected revision"},
+        )
+    return revision

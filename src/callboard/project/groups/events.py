@@ -90,10 +90,11 @@ class Events(Group):
             "work": names.optional_name(work, "work"),
             "type": names.optional_name(type, "event type"),
         }
+        place = names.cursor(after)
         size = names.page(limit)
         return read(
             self._key,
-            lambda scope: events.listing(scope, **filters, after=after, limit=size),
+            lambda scope: events.listing(scope, **filters, after=place, limit=size),
         )
 
 

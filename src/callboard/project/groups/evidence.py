@@ -75,10 +75,12 @@ class EvidenceKept(Group):
         """Evidence as it counts on a branch; `current` leaves out what another branch shows."""
         of = names.optional_name(work, "work")
         on = names.optional_name(branch, "branch")
+        only = bool(current)
+        place = names.cursor(after)
         size = names.page(limit)
         return read(
             self._key,
             lambda scope: evidence.listing(
-                scope, work=of, branch=on, current=bool(current), after=after, limit=size
+                scope, work=of, branch=on, current=only, after=place, limit=size
             ),
         )

@@ -47,19 +47,20 @@ class Sessions(Group):
         worker = _worker(agent, provider, model)
         found = names.name(work, "work")
         on = names.optional_name(branch, "branch")
-        ttl = names.ttl_with(ttl_ms, claim=claim)
+        holds = bool(claim)
+        ttl = names.ttl_with(ttl_ms, claim=holds)
         intent = {
             "work": found,
             "worker": _intent(worker),
             "branch": on,
-            "claim": bool(claim),
+            "claim": holds,
             "ttl_ms": ttl,
         }
         return write(
             self._key,
             order("session start", intent, expected_revision, request_id),
             SessionStarted,
-            lambda unit: sessions.start(unit, found, worker, on, claim=bool(claim), ttl_ms=ttl),
+            lambda unit: sessions.start(unit, found, worker, on, claim=holds, ttl_ms=ttl),
         )
 
     def next(
@@ -128,11 +129,13 @@ class Sessions(Group):
         of = names.optional_name(work, "work")
         who = names.optional_name(agent, "agent")
         on = names.optional_name(branch, "branch")
+        only = bool(active)
+        place = names.cursor(after)
         size = names.page(limit)
         return read(
             self._key,
             lambda scope: sessions.listing(
-                scope, active=bool(active), work=of, agent=who, branch=on, after=after, limit=size
+                scope, active=only, work=of, agent=who, branch=on, after=place, limit=size
             ),
         )
 
@@ -257,13 +260,14 @@ class Sessions(Group):
         """
         wanted = names.name(session, "session")
         worker = _worker(agent, provider, model)
-        ttl = names.ttl_with(ttl_ms, claim=claim)
-        intent = {"session": wanted, "worker": _intent(worker), "ttl_ms": ttl, "claim": bool(claim)}
+        holds = bool(claim)
+        ttl = names.ttl_with(ttl_ms, claim=holds)
+        intent = {"session": wanted, "worker": _intent(worker), "ttl_ms": ttl, "claim": holds}
         return write(
             self._key,
             order("session resume", intent, expected_revision, request_id),
             SessionStarted,
-            lambda unit: succession.resume(unit, wanted, worker, ttl, inherit=bool(claim)),
+            lambda unit: succession.resume(unit, wanted, worker, ttl, inherit=holds),
         )
 
 

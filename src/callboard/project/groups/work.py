@@ -40,10 +40,11 @@ class Work(Group):
         """
         wanted = names.optional_name(status, "status")
         on = names.optional_name(branch, "branch")
+        place = names.cursor(after)
         size = names.page(limit)
         return read(
             self._key,
-            lambda scope: work.listing(scope, status=wanted, branch=on, after=after, limit=size),
+            lambda scope: work.listing(scope, status=wanted, branch=on, after=place, limit=size),
         )
 
     def ready(self, *, branch: str | None = None, limit: int | None = None) -> Status:

@@ -20,7 +20,7 @@ from callboard.project.records import (
     ClaimShown,
     Session,
 )
-from callboard.project.unit import Scope, Unit
+from callboard.project.unit import Scope, Unit, new_id
 
 Ended = Literal["released", "expired", "transferred"]
 
@@ -94,7 +94,7 @@ def grant(
 ) -> Claim:
     """Write a claim of `session` on its work, which nobody holds."""
     claim = Claim(
-        id=unit.ids.new("c"),
+        id=new_id("c"),
         work=session.work,
         session=session.id,
         agent=session.agent,

@@ -14,7 +14,7 @@ from callboard.project.records import Claim, Evidence, Session, WorkCompleted, W
 from callboard.project.source.fields import is_external
 from callboard.project.source.place import Place
 from callboard.project.source.readiness import readiness
-from callboard.project.unit import Unit
+from callboard.project.unit import Unit, new_id
 
 _MAX_SHOWN = 20
 
@@ -117,7 +117,7 @@ def _write(
     claim: Claim,
     covered: list[tuple[str, list[str]]],
 ) -> WorkCompleted:
-    completion = unit.ids.new("d")
+    completion = new_id("d")
     unit.add(
         schema.completions,
         id=completion,

@@ -12,7 +12,7 @@ from callboard.project import cursors, names, queries, schema
 from callboard.project.operations import lookup
 from callboard.project.records import Evidence, EvidenceAdded, EvidencePage
 from callboard.project.source.fields import is_external
-from callboard.project.unit import Scope, Unit
+from callboard.project.unit import Scope, Unit, new_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def add(
     return _write(
         unit,
         {
-            "id": unit.ids.new("v"),
+            "id": new_id("v"),
             "work": work,
             "branch": on,
             "session": session,

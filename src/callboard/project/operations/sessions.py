@@ -27,7 +27,7 @@ from callboard.project.records import (
     SessionShown,
     SessionStarted,
 )
-from callboard.project.unit import Scope, Unit
+from callboard.project.unit import Scope, Unit, new_id
 
 MAX_CANDIDATES = 20
 
@@ -57,7 +57,7 @@ def begin(
 ) -> Session:
     """Write a new session."""
     session = Session(
-        id=unit.ids.new("s"),
+        id=new_id("s"),
         work=work,
         branch=branch,
         agent=worker.agent,
@@ -152,7 +152,7 @@ def checkpoint(unit: Unit, session_id: str, standing: Standing) -> CheckpointSav
     """Keep where an active session stands; an agent that is named must be the session's."""
     session = lookup.agrees(lookup.active_session(unit, session_id), agent=standing.agent)
     saved = Checkpoint(
-        id=unit.ids.new("k"),
+        id=new_id("k"),
         session=session.id,
         digest=standing.digest,
         next_action=standing.next_action,

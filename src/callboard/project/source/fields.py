@@ -97,7 +97,7 @@ def check_change(field: str, value: Any) -> Any:
 
     Raises `CallboardError` `field_unknown` or `value_invalid`.
     """
-    kind = ITEM_FIELDS.get(field)
+    kind = ITEM_FIELDS.get(field) if isinstance(field, str) else None
     if kind is None:
         raise CallboardError(
             "field_unknown",
@@ -120,7 +120,7 @@ def check_change(field: str, value: Any) -> Any:
     wrong = fault_of(kind, value, field)
     if wrong:
         raise _refused(field, wrong)
-    return value
+    return names.plain(value)
 
 
 def _entries(kind: str, field: str, value: Any) -> list[str]:
@@ -140,7 +140,7 @@ def _entries(kind: str, field: str, value: Any) -> list[str]:
         if wrong:
             raise _refused(field, wrong)
         seen.add(entry)
-    return list(value)
+    return [names.plain(entry) for entry in value]
 
 
 def _refused(field: str, what: str) -> CallboardError:

@@ -120,7 +120,10 @@ def checked(changes: Sequence[Change]) -> list[Change]:
 def _checked_one(change: Change) -> Change:
     if not isinstance(change, (SetFields, AddItem)):
         raise _refused(f"{shown(change)} is no change", "give SetFields or AddItem")
-    values = {field: fields.check_change(field, value) for field, value in change.values.items()}
+    values = {}
+    for field, value in change.values.items():
+        new = fields.check_change(field, value)
+        values[names.plain(field)] = new
     if not values:
         raise _refused("a change names no field", "name a field and its value")
     if isinstance(change, AddItem):
@@ -128,13 +131,19 @@ def _checked_one(change: Change) -> Change:
             if field not in values:
                 raise _refused(f"a new item has no {field}", "give it an id and a title")
         values = {field: value for field, value in values.items() if value not in (None, [])}
-        return AddItem(values=values, file=change.file)
+        return AddItem(values=values, file=None if change.file is None else _word(change.file))
     if "id" in values:
         raise _refused(
             f"the id of {shown(change.work)} cannot be changed: sessions and events speak of it",
             "add another item, and cancel this one",
         )
-    return SetFields(work=change.work, values=values)
+    return SetFields(work=_word(change.work), values=values)
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str):
+        raise _refused(f"{shown(value)} names neither an item nor a file", "give its name")
+    return names.plain(value)
 
 
 def _refused(what: str, hint: str) -> CallboardError:

@@ -30,7 +30,7 @@ NOUNS = {
     "event": "What happened, in order.",
     "evidence": "What shows that acceptance criteria are met.",
     "source": "The work files: read, index, change.",
-    "doctor": "What is wrong, and the one repair.",
+    "doctor": "What is wrong, and the repairs.",
 }
 
 

@@ -230,6 +230,13 @@ def _claim_show(document: Document) -> Iterable[Block]:
     yield _revision(document)
 
 
+def _clock(document: Document) -> Iterable[Block]:
+    before, after = local_time(document["before_ms"]), local_time(document["after_ms"])
+    yield f"the project's time was {before}, and goes on from {after}"
+    yield f"{count(document['moved_claims'], 'claim')} got another end by that"
+    yield from _changed(document)
+
+
 def _branches(document: Document) -> Iterable[Block]:
     rows = [
         ("*" if one["selected"] else "", one["name"], one["state"]) for one in document["branches"]
@@ -325,4 +332,5 @@ _WORDS: dict[Sequence[str], Callable[[Document], Iterable[Block]]] = {
     ("source", "index"): _indexed,
     ("source", "patch"): _patched,
     ("doctor",): _doctor,
+    ("doctor", "repair", "clock"): _clock,
 }

@@ -20,12 +20,12 @@ from callboard import canonical
 from callboard.board.outputs.closed import NONE_CLOSED, ClosedClaims, read_closed
 from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome
-from callboard.board.outputs.regular import shown_name
 from callboard.board.outputs.scope import SELECTOR, resolve
 from callboard.board.outputs.staging import Receipt, Stager, read_assignment
 from callboard.board.outputs.worktree import looks_unchanged
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
+from callboard.regular import shown_name
 from callboard.surfaces.cli.chosen import Chosen, board_options
 from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 from callboard.surfaces.cli.render import emit

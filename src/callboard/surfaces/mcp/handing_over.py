@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
-from callboard.board.outputs.beneath import read_beneath
+from callboard.beneath import read_beneath
 from callboard.board.outputs.messages import MAX_PATCH_PATHS, MAX_REASON
 from callboard.board.outputs.scope import SELECTOR
 from callboard.board.outputs.staging import AgentReceipt, Given, Receipt, Selector, Stager

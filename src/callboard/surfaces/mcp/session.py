@@ -13,7 +13,6 @@ from callboard.board.execution.intent_checks import INTENT_CHECKS
 from callboard.board.outputs.agent_staging import AgentStager
 from callboard.board.outputs.context import AgentTerms, read_context
 from callboard.board.outputs.folder import StagingFolder
-from callboard.board.outputs.regular import read_regular
 from callboard.board.outputs.staging import Stager, read_assignment
 from callboard.board.protocol.commit import Assignment
 from callboard.board.reading.activation_document import (
@@ -24,6 +23,7 @@ from callboard.board.reading.activation_document import (
     read_snapshot,
 )
 from callboard.errors import CallboardError
+from callboard.regular import read_regular
 
 # Whose context states no terms may propose Work, and launch none of it.
 _NOTHING = AgentTerms(max_dispatches=0, max_claims=0, pool=None)

@@ -33,7 +33,7 @@ from tests.board import building
 from tests.board.boards import Board
 from tests.board.execution.hosts.faulty import CALM, Faults, FaultyHost, Weather
 from tests.board.execution.hosts.simulated import Run, SimulatedHost, Yard
-from tests.board.execution.repositories import repository
+from tests.repositories import repository
 
 ATTEMPTS, DEADLINE_MS, BACKOFF_MS = 4, 60_000, 1_000
 PRINCIPAL, STRANGER = "7", "8"

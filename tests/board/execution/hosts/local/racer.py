@@ -10,10 +10,10 @@ import json
 import sys
 from pathlib import Path
 
-from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.registry import RunRegistry
 from callboard.board.execution.hosts.local.registry_rows import WorkerRun
 from callboard.errors import CallboardError
+from callboard.processes.identity import current
 
 
 def prepare(

@@ -21,8 +21,8 @@ from callboard.board.publishing.plan import parse_plan
 from tests.board.execution.hosts.contract import Bench, HostContract
 from tests.board.execution.hosts.local.elsewhere import HostElsewhere
 from tests.board.execution.hosts.local.waiter import SAID
-from tests.board.execution.waiting import until
 from tests.system.world import World, make_world, recipe
+from tests.waiting import until
 
 WAITER = [sys.executable, str(Path(__file__).with_name("waiter.py"))]
 

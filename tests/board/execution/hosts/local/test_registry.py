@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.hosts.local.identity import current
 from callboard.board.execution.hosts.local.registry import RunRegistry, new_run_id
 from callboard.board.execution.hosts.local.registry_file import FILE_NAME
 from callboard.errors import CallboardError
+from callboard.processes.identity import current
 from tests.board.execution.hosts.local import racer
 from tests.board.execution.hosts.local.racer import prepare
 
@@ -419,7 +419,7 @@ def test_a_forked_child_opens_a_connection_of_its_own(
     program = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from callboard.board.execution.hosts.local.identity import current\n"
+        "from callboard.processes.identity import current\n"
         "from callboard.board.execution.hosts.local.registry import RunRegistry\n"
         "registry = RunRegistry(Path(sys.argv[1]))\n"
         "registry.register_dispatcher(current(), now_ms=1)\n"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from callboard.board.execution.hosts.local.ending import FAILURE, Ending
-from callboard.board.execution.hosts.local.logs import LogSummary
-from callboard.board.execution.hosts.local.processes import Outcome
 from callboard.board.execution.hosts.local.run_timing import read_timing, timing
 from callboard.board.projection.entities import ClaimState
 from callboard.board.protocol import operations as ops
 from callboard.board.reading.timing import length_text, timing_text
+from callboard.processes.held import Outcome
+from callboard.processes.logs import LogSummary
 
 GRANTED_MS = 1_000_000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from callboard.board.execution.hosts.local.processes import Outcome
+from callboard.processes.held import Outcome
 
 SUCCESS = "success"
 FAILURE = "failure"

@@ -29,10 +29,6 @@ from callboard.board.execution.host import (
     RunStanding,
     Sighting,
 )
-from callboard.board.execution.hosts.local import members
-from callboard.board.execution.hosts.local.identity import ProcessIdentity, look
-from callboard.board.execution.hosts.local.identity import state as liveness
-from callboard.board.execution.hosts.local.orphans import stop_orphans
 from callboard.board.execution.hosts.local.registry import new_run_id
 from callboard.board.execution.hosts.local.registry_rows import WorkerRun
 from callboard.board.execution.hosts.local.run_folder import RunFolder
@@ -41,6 +37,10 @@ from callboard.board.protocol.policy import Profile
 from callboard.board.publishing.recipe import MAX_RECIPE_BYTES
 from callboard.board.storage.transport import connection_variables
 from callboard.errors import CallboardError
+from callboard.processes import members
+from callboard.processes.identity import ProcessIdentity, look
+from callboard.processes.identity import state as liveness
+from callboard.processes.orphans import stop_orphans
 
 # How long a supervisor that lives may take to begin. Ruling it out earlier would do no harm, as it
 # then never begins, but would cost the Work an attempt.

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from callboard.board.execution.hosts.local.identity import ProcessIdentity
 from callboard.board.execution.hosts.local.registry_file import open_registry_file, refused
 from callboard.board.execution.hosts.local.registry_rows import DispatcherRun, WorkerRun, worker_run
 from callboard.errors import CallboardError
+from callboard.processes.identity import ProcessIdentity
 
 VoidAnswer = Literal["voided", "already_void", "running", "ended", "unknown"]
 FinishAnswer = Literal["ended", "already_ended"]

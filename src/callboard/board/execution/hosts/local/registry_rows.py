@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from callboard.board.execution.hosts.local.identity import ProcessIdentity
+from callboard.processes.identity import ProcessIdentity
 
 RunState = Literal["prepared", "running", "ended", "void"]
 

@@ -25,12 +25,8 @@ from callboard.board.execution.activation_files import ActivationFiles
 from callboard.board.execution.carriage import Carriage
 from callboard.board.execution.closing import closed_claims, closed_text
 from callboard.board.execution.disposal import dispose
-from callboard.board.execution.git import Git
-from callboard.board.execution.hosts.local import adoption
 from callboard.board.execution.hosts.local.ending import FAILURE, SUCCESS, Ending
 from callboard.board.execution.hosts.local.environment import run_environment
-from callboard.board.execution.hosts.local.identity import current
-from callboard.board.execution.hosts.local.processes import Command, HeldProcess, Outcome, hold
 from callboard.board.execution.hosts.local.run_agent import agent_variables, put_agent_files
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.hosts.local.run_summary import write_summary
@@ -51,6 +47,10 @@ from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.board.storage.repository import Repository
 from callboard.board.storage.transport import DEFAULT_TIMEOUT_S, RemoteAccess
 from callboard.errors import CallboardError
+from callboard.git import Git
+from callboard.processes import adoption
+from callboard.processes.held import Command, HeldProcess, Outcome, hold
+from callboard.processes.identity import current
 
 PATIENCE_S = 120.0
 # How long the end of a run waits for a remote that is out of reach, or for its turn to write there,

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from callboard.board.execution.host import Log, Order
 from callboard.board.execution.hosts.choice import hosts_of
 from callboard.board.execution.hosts.local import registry_file
-from callboard.board.execution.hosts.local.identity import state as liveness
 from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.hosts.local.run_report import (
     claim_ending,
@@ -24,6 +23,7 @@ from callboard.board.execution.hosts.local.run_timing import read_timing
 from callboard.board.execution.site import Site
 from callboard.board.projection.entities import DispatchState
 from callboard.errors import CallboardError
+from callboard.processes.identity import state as liveness
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.hosts.local import identity, members
-from callboard.board.execution.hosts.local.identity import ProcessIdentity, current, look, of, state
-from callboard.board.execution.hosts.local.members import RUN_MARK
-from callboard.board.execution.hosts.local.orphans import stop_orphans
 from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
+from callboard.processes import identity, members
+from callboard.processes.identity import ProcessIdentity, current, look, of, state
+from callboard.processes.members import RUN_MARK
+from callboard.processes.orphans import stop_orphans
+from tests.waiting import until
 
 Ending = Callable[[int], ProcessIdentity]
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from callboard.board.execution.hosts.local import identity as identity_module
-from callboard.board.execution.hosts.local.identity import (
+from callboard.errors import CallboardError
+from callboard.processes import identity as identity_module
+from callboard.processes.identity import (
     ProcessIdentity,
     current,
     look,
@@ -22,8 +23,7 @@ from callboard.board.execution.hosts.local.identity import (
     state,
     why_unknown,
 )
-from callboard.errors import CallboardError
-from tests.board.execution.waiting import until
+from tests.waiting import until
 
 EARLIER_BOOT = "0123abcd-0000-4000-8000-0123456789ab"
 

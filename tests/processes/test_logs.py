@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.hosts.local.logs import CappedLog
+from callboard.processes.logs import CappedLog
 
 
 def test_all_is_kept_below_the_limit(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_write_that_finds_no_room_is_recorded_and_stops_nothing(tmp_path: Path
     program = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from callboard.board.execution.hosts.local.logs import CappedLog\n"
+        "from callboard.processes.logs import CappedLog\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (3, 3))\n"
         "with CappedLog(Path(sys.argv[1]), 10) as log:\n"

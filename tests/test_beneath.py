@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.outputs.beneath import read_beneath
+from callboard.beneath import read_beneath
 from tests.board.building import refused
 
 LIMIT = 1_000

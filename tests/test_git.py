@@ -8,10 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from callboard.board.execution.git import Git
 from callboard.errors import CallboardError
-from tests.board.execution import repositories
-from tests.board.execution.waiting import until
+from callboard.git import Git
+from tests import repositories
+from tests.waiting import until
+
+
+@pytest.fixture
+def git() -> Git:
+    return Git(os.environ["PATH"])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """The folder of a user's repository."""
+    return repositories.repository(tmp_path / "user")
 
 
 def fake_git(folder: Path, script: str) -> Git:

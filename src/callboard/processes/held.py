@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
-from callboard.board.execution.hosts.local import gate
-from callboard.board.execution.hosts.local.family import Family, present_now
-from callboard.board.execution.hosts.local.identity import ProcessFacts, ProcessIdentity, of
-from callboard.board.execution.hosts.local.logs import CappedLog, LogSummary
-from callboard.board.execution.hosts.local.members import RUN_MARK, Survivor
 from callboard.errors import CallboardError
+from callboard.processes import gate
+from callboard.processes.family import Family, present_now
+from callboard.processes.identity import ProcessFacts, ProcessIdentity, of
+from callboard.processes.logs import CappedLog, LogSummary
+from callboard.processes.members import RUN_MARK, Survivor
 
 Cause = Literal["exited", "timed_out", "stopped"]
 Ended = Literal["exited", "signalled", "timed_out", "stopped", "start_failed", "unfinished"]

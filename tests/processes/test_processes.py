@@ -17,13 +17,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from callboard.board.execution.hosts.local import members
-from callboard.board.execution.hosts.local.identity import ProcessIdentity, look, of, state
-from callboard.board.execution.hosts.local.members import RUN_MARK
-from callboard.board.execution.hosts.local.processes import Command, Outcome, hold
 from callboard.errors import CallboardError
-from tests.board.execution.hosts.local import supervisor
-from tests.board.execution.waiting import until
+from callboard.processes import members
+from callboard.processes.held import Command, Outcome, hold
+from callboard.processes.identity import ProcessIdentity, look, of, state
+from callboard.processes.members import RUN_MARK
+from tests.processes import supervisor
+from tests.waiting import until
 
 Ending = Callable[[int], ProcessIdentity]
 

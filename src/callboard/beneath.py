@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from callboard.board.outputs.regular import read_regular, shown_name
 from callboard.errors import CallboardError
+from callboard.regular import read_regular, shown_name
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MAX_STEPS = 64

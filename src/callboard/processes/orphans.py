@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-from callboard.board.execution.hosts.local import members
-from callboard.board.execution.hosts.local.identity import (
+from callboard.errors import CallboardError
+from callboard.processes import members
+from callboard.processes.identity import (
     ProcessFacts,
     ProcessIdentity,
     current,
@@ -22,8 +23,7 @@ from callboard.board.execution.hosts.local.identity import (
     state,
     why_unknown,
 )
-from callboard.board.execution.hosts.local.members import Survivor
-from callboard.errors import CallboardError
+from callboard.processes.members import Survivor
 
 _LOOK_EVERY_S = 0.02
 _KILL_WAIT_S = 5.0

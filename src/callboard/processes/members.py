@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from callboard.board.execution.hosts.local.identity import ProcessFacts, look
+from callboard.processes.identity import ProcessFacts, look
 
 RUN_MARK = "CALLBOARD_RUN_ID"
 """The variable every process of a run carries."""

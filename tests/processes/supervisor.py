@@ -13,9 +13,9 @@ import signal
 import sys
 from pathlib import Path
 
-from callboard.board.execution.hosts.local import members
-from callboard.board.execution.hosts.local.adoption import adopt_orphans
-from callboard.board.execution.hosts.local.processes import Command, hold
+from callboard.processes import members
+from callboard.processes.adoption import adopt_orphans
+from callboard.processes.held import Command, hold
 
 
 def main() -> None:

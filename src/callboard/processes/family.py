@@ -10,10 +10,10 @@ import contextlib
 import os
 import signal
 
-from callboard.board.execution.hosts.local import members
-from callboard.board.execution.hosts.local.adoption import adopts
-from callboard.board.execution.hosts.local.identity import ProcessFacts
-from callboard.board.execution.hosts.local.members import Survivor
+from callboard.processes import members
+from callboard.processes.adoption import adopts
+from callboard.processes.identity import ProcessFacts
+from callboard.processes.members import Survivor
 
 
 class Family:
