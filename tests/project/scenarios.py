@@ -255,6 +255,14 @@ def _complete(scene: Scene) -> Call:
     return Call("work.complete", ("A",), {"session": session})
 
 
+@scenario("doctor repair clock", "project.clock_repaired", again="revision_conflict")
+def _repair_clock(scene: Scene) -> Call:
+    scene.clock.advance(5000)
+    seen = scene.project.events.append("note.taken", {}).project_revision
+    scene.clock.advance(-5000)
+    return Call("doctor.correct_clock", ("it was ahead",), {"expected_revision": seen})
+
+
 @scenario("source index", "source.indexed", again=None)
 def _index(scene: Scene) -> Call:
     (scene.root / "work.yaml").write_text(WORK)
