@@ -27,7 +27,7 @@ def test_every_change_advances_the_revision_by_one(world: World, name: str) -> N
     told = [event for event in project.events.list(limit=500).events if event.revision > before]
     assert [event.type for event in told] == list(SCENARIOS[name].told)
     assert {event.revision for event in told} == {before + 1}
-    assert project.receipts.show("r1").revision == before + 1
+    assert project.receipts.show("r1").receipt.revision == before + 1
 
 
 def test_making_a_project_that_is_there_already_is_one_change_too(world: World) -> None:

@@ -115,7 +115,7 @@ def closed(world: World) -> Closed:
     held = project.sessions.start("A", "codex", claim=True, ttl_ms=9000).session.id
     idle = project.sessions.start("B", "codex").session.id
     stopped = project.sessions.start("B", "other").session.id
-    project.sessions.interrupt(stopped)
+    project.sessions.interrupt(stopped, request_id="r-stop")
     lapsed = project.sessions.start("C", "codex", claim=True, ttl_ms=1).claim
     assert lapsed is not None
     for criterion in ("it runs", "it is told of"):
@@ -212,6 +212,7 @@ READ: dict[str, Callable[[Closed], Any]] = {
     "evidence list": lambda on: on.project.evidence.list(branch="side", current=True).evidence,
     "source scan": lambda on: on.project.source.scan().files,
     "doctor": lambda on: on.project.doctor.check().healthy,
+    "receipt show": lambda on: on.project.receipts.show("r-stop").receipt,
 }
 
 
