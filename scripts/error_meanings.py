@@ -1,4 +1,4 @@
-"""What each code of a refusal means, for the reference page of codes. Written by hand."""
+"""What each code of a refusal, and of a finding of the doctor, means. Written by hand."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MEANINGS = {
     "blank_line": "a ledger line is blank",
     "board_offline": "a write was asked for with `--offline`",
     "body_invalid": "the body of an output has another form than its type asks for",
-    "body_limit": "the body of an output is larger than its type may be",
+    "body_limit": "the body of an output, or of an event of a project, is larger than it may be",
     "branch_closed": "the work branch takes nothing new: it is closed",
     "branch_not_current": "a session is resumed while another work branch is selected",
     "branch_protected": "the main work branch cannot be closed",
@@ -377,4 +377,24 @@ MEANINGS = {
     "workspace_exists": "a run's folder is there already",
     "workspace_failed": "a run's folder could not be made",
     "workspace_unsaved": "a run's work could not be saved",
+}
+
+# What the doctor of a project finds; severity and hint stand in `project.doctor.findings`.
+FINDINGS = {
+    "claim_expired": "a claim is past its end, and nobody took the work over or ended the session",
+    "claim_orphaned": "a claim counts as held by a session that is over",
+    "clock_behind": "the machine's clock is earlier than the last change",
+    "dependency_external": "work depends on work of another repository",
+    "dependency_unknown": "work depends on work that no file has",
+    "event_gap": "events are missing from the history",
+    "file_mode": "others than the owner may read or write the database or its folder",
+    "foreign_key": "a row refers to a row that is not there",
+    "guard_missing": "a trigger that keeps the history from being changed is gone",
+    "integrity": "SQLite finds the file damaged",
+    "journal_mode": "the database does not keep its write-ahead log",
+    "more_findings": "there are more than 50 findings of one code; `details.of` names it",
+    "revision_gap": "the project's revision and those of its history do not agree",
+    "schema_older": "the database is of an earlier version; its contents were not looked at",
+    "session_open": "a session is active and holds no claim",
+    "source_changed": "a work file is not as it was indexed, or cannot be read",
 }

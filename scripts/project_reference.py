@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from callboard.project.doctor.findings import KINDS
 from callboard.project.groups.branches import Branches
 from callboard.project.groups.claims import Claims
 from callboard.project.groups.doctor import Doctor
 from callboard.project.groups.events import Events
 from callboard.project.groups.evidence import EvidenceKept
+from callboard.project.groups.receipts import Receipts
 from callboard.project.groups.sessions import Sessions
 from callboard.project.groups.source import Source
 from callboard.project.groups.work import Work
@@ -17,6 +20,7 @@ from callboard.project.operation import Operation, Parameter
 from callboard.project.operations_table import OPERATIONS
 from callboard.project.project import Project
 from callboard.surfaces.mcp import answers
+from scripts.error_meanings import FINDINGS
 
 GROUPS: dict[str, type] = {
     "": Project,
@@ -25,10 +29,12 @@ GROUPS: dict[str, type] = {
     "doctor": Doctor,
     "events": Events,
     "evidence": EvidenceKept,
+    "receipts": Receipts,
     "sessions": Sessions,
     "source": Source,
     "work": Work,
 }
+_HOLE = re.compile(r"\{(\w+)\}")
 _TYPES = {
     "text": "text",
     "texts": "list of texts",
@@ -70,7 +76,35 @@ and `callboard project guide`. [The command line](cli.md#callboard-project) has 
 | command | tool | changes |
 |---|---|---|
 {"".join(_row(one) for one in OPERATIONS)}"""
-    return "\n".join([intro, *(_section(one) for one in OPERATIONS)])
+    return "\n".join([intro, *(_section(one) for one in OPERATIONS), findings_section()])
+
+
+def findings_section(meanings: Mapping[str, str] = FINDINGS) -> str:
+    """What the doctor finds. A finding without a meaning, or the other way round, is an error."""
+    unexplained, unused = sorted(KINDS.keys() - meanings), sorted(meanings.keys() - KINDS)
+    if unexplained or unused:
+        raise SystemExit(
+            f"FINDINGS in scripts/error_meanings.py: add {', '.join(unexplained) or 'nothing'}; "
+            f"remove {', '.join(unused) or 'nothing'}"
+        )
+    rows = "".join(
+        f"| `{code}` | {KINDS[code].severity or 'as what it sums up'} | {meanings[code]} "
+        f"| {_HOLE.sub(_filled, KINDS[code].hint)} |\n"
+        for code in sorted(KINDS)
+    )
+    return f"""## What the doctor finds
+
+Each of `findings` has a `code`, a `severity`, what it is about (`subject`), a message, a hint and
+details. `healthy` is false where one is an `error`; the command then ends with 3. Where the project
+cannot be opened or read at all, that is an `error` with the code of the [refusal](errors.md).
+
+| code | severity | meaning | what to do |
+|---|---|---|---|
+{rows}"""
+
+
+def _filled(found: re.Match[str]) -> str:
+    return found[1].upper()
 
 
 def _row(one: Operation) -> str:

@@ -113,9 +113,12 @@ next. With `--json` it is the one document on standard output:
 {{"error": {{"code": "work_unknown", "message": "…", "hint": "…", "details": {{}}}}}}
 ```
 
-Decide on the code, never on the words. A refused write has changed nothing. The exit status is 1,
-or 4 for `contention`, `busy`, `source_busy` and `registry_busy`, after which the same command may
-simply be run again.
+Decide on the code, never on the words. A refused write has changed nothing of a board or a project.
+The one exception is a file: `source patch` writes its work file just before the database commits,
+and where that commit then fails (`busy`, `disk_full`, `storage_failed`), the file may be new while
+the project is as it was. `source scan` tells so, and `source index` takes it up.
+The exit status is 1, or 4 for `contention`, `busy`, `source_busy` and `registry_busy`, after which
+the same command may simply be run again.
 Three more codes come from the command line alone: `usage` (exit 2), `internal_fault` (exit 70), a
 defect of Callboard's own, and `interrupted` (exit 130) after Ctrl-C, where what was asked for may
 stand or not.

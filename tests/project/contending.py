@@ -1,21 +1,27 @@
 """One of many processes at one project, started as a program: does what comes into its head.
 
-Arguments: the project's folder, a name, a seed, and for how many seconds. It says `ready`, waits
-for a line, and prints at the end what it did as JSON: successes, and refusals by code. Anything
-else than a refusal ends it with a trace.
+Arguments: the project's folder, a name and a seed. It says `ready`, waits for a line, goes on until
+there is another one, and prints at the end as JSON what it was answered: each change with its
+revision and what it made, and refusals by code. Anything else than a refusal ends it with a trace.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
+import select
 import sys
 from collections import Counter
-from time import monotonic
 from typing import Any
+
+import msgspec
 
 from callboard.errors import CallboardError
 from callboard.project.project import Project
+
+NICENESS = 15
+"""Sixteen of them take all there is; whoever else runs on the machine comes first."""
 
 
 class Contender:
@@ -26,6 +32,7 @@ class Contender:
         self.name = name
         self.chance = random.Random(seed)
         self.sessions: list[str] = []
+        self.notes = 0
 
     def step(self) -> Any:
         """One change."""
@@ -45,7 +52,10 @@ class Contender:
         return self.project.claims.release(session)
 
     def _tell(self, session: str) -> Any:
-        return self.project.events.append("note.taken", {"by": self.name}, session=session)
+        body = {"by": self.name, "n": self.notes}
+        answer = self.project.events.append("note.taken", body, session=session)
+        self.notes += 1
+        return answer
 
     def _stale(self, session: str) -> Any:
         seen = self.project.info().revision
@@ -56,24 +66,36 @@ class Contender:
         return self.project.sessions.end(session)
 
 
-def main(root: str, name: str, seed: str, seconds: str) -> None:
-    """Contend until the time is over."""
-    with Project.open(root, busy_ms=60_000) as project:
+def told(answer: Any) -> list[Any]:
+    """The revision of an answer, its events, and the work and fence that it acquired."""
+    document = msgspec.to_builtins(answer)
+    events = document.get("events") or [document["event"]]
+    acquired = [
+        (one["work"], one["body"]["fence"]) for one in events if one["type"] == "claim.acquired"
+    ]
+    ids = [(one["seq"], one["id"], one["type"]) for one in events]
+    return [document["project_revision"], ids, acquired]
+
+
+def main(root: str, name: str, seed: str) -> None:
+    """Contend until it is said that it is enough."""
+    os.nice(NICENESS)
+    with Project.open(root, busy_ms=120_000) as project:
         contender = Contender(project, name, int(seed))
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        done = 0
+        done: list[Any] = []
         refused: Counter[str] = Counter()
-        end = monotonic() + float(seconds)
-        while monotonic() < end:
+        while not select.select([sys.stdin], [], [], 0)[0]:
             try:
-                contender.step()
+                answer = contender.step()
             except CallboardError as error:
                 refused[error.code] += 1
             else:
-                done += 1
-        sys.stdout.write(json.dumps({"done": done, "refused": dict(refused)}) + "\n")
+                done.append(told(answer))
+        said = {"done": done, "refused": dict(refused), "notes": contender.notes}
+        sys.stdout.write(json.dumps(said) + "\n")
 
 
 if __name__ == "__main__":

@@ -32,13 +32,13 @@ def around(
 def open_project(root: str | Path, around: Surroundings, *, read_only: bool = False) -> Project:
     """As `Project.open`."""
     return refuse_plainly(
-        lambda: Project(opening.open_store(root, around, read_only=read_only)),
+        lambda: Project(opening.open_store(root, around, read_only=read_only), around),
     )
 
 
 def create_project(root: str | Path, around: Surroundings, key: str | None = None) -> Project:
     """As `Project.create`."""
-    return refuse_plainly(lambda: Project(opening.create_store(root, key, around)))
+    return refuse_plainly(lambda: Project(opening.create_store(root, key, around), around))
 
 
 def diagnose(root: str | Path, around: Surroundings) -> Diagnosis:

@@ -1,7 +1,7 @@
 """Other versions of the package, for other processes: a copy with some lines changed.
 
 So a guard can be taken away, or a later schema be there, while the code under test stays as it is.
-A change that does not fit the code exactly once fails, so none is lost unseen.
+A change that does not fit the code as often as it says fails, so none is lost unseen.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ SOURCE = ROOT / "src" / "callboard"
 
 @dataclass(frozen=True)
 class Change:
-    """In `file` of the project wing, `before` becomes `after`.
+    """In the project wing `before` becomes `after`.
 
-    It stands there `times`; 0: at least once.
+    It stands there `times`; 0: at least once. `file`: only in files that fit this pattern, so that
+    a text that moves to another module is found there.
     """
 
-    file: str
     before: str
     after: str
+    file: str = "*.py"
     times: int = 1
 
 
@@ -34,12 +35,17 @@ def patched(folder: Path, changes: Sequence[Change]) -> Path:
     copy = folder / "callboard"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     for change in changes:
-        path = copy / "project" / change.file
-        text = path.read_text("utf-8")
-        count = text.count(change.before)
-        assert count == change.times or (count and not change.times), change
-        path.write_text(text.replace(change.before, change.after), "utf-8")
+        _carry_out(change, copy / "project")
     return folder
+
+
+def _carry_out(change: Change, wing: Path) -> None:
+    texts = {path: path.read_text("utf-8") for path in sorted(wing.rglob(change.file))}
+    count = sum(text.count(change.before) for text in texts.values())
+    assert count == change.times or (count and not change.times), (count, change)
+    for path, text in texts.items():
+        if change.before in text:
+            path.write_text(text.replace(change.before, change.after), "utf-8")
 
 
 NEXT_STEP = '''"""A later step."""
@@ -61,7 +67,7 @@ def upgrade() -> None:
 
 def next_version(folder: Path) -> Path:
     """A version of the package whose schema is one step further."""
-    package = patched(folder, [Change("schema.py", 'VERSION = "0001"', 'VERSION = "0002"')])
+    package = patched(folder, [Change('VERSION = "0001"', 'VERSION = "0002"')])
     step = package / "callboard" / "project" / "migrations" / "versions" / "v0002_more.py"
     step.write_text(NEXT_STEP, "utf-8")
     return package

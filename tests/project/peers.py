@@ -4,6 +4,7 @@ Started as a program it opens the project and does what it is told, one line at 
 names a method, such as `claims.acquire`, and its arguments. Answers and refusals come back as JSON.
 The time is that of a clock that stands, or the database's, and then Python's own may be wrong.
 `crash_at` kills the process right before its n-th statement to the database, counted from then on.
+`stop_at_change` holds it up right before its next change begins, until it is let go.
 """
 
 from __future__ import annotations
@@ -77,6 +78,19 @@ class Peer:
         self.send(method, *arguments, **named)
         return self.answer()
 
+    def bring(self, method: str, *arguments: Any, **named: Any) -> None:
+        """Ask for a change, and hold the process up right before its transaction begins."""
+        assert self.ask("stop_at_change") == {"answer": None}
+        self.send(method, *arguments, **named)
+        found = self.answer()
+        assert found == STOPPED, found
+
+    def let_go(self) -> None:
+        """Let a process that is held up go on; its answer comes as ever."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
     def end(self) -> None:
         """End the process, and wait for it."""
         self.process.kill()
@@ -84,6 +98,20 @@ class Peer:
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             stream.close()
+
+
+def from_the_door(
+    peers: Sequence[Peer], method: str, *arguments: Sequence[Any], **named: Any
+) -> list[dict[str, Any]]:
+    """As `all_at_once`, but nobody begins to write before all others are about to.
+
+    So whatever one of them looked at before its transaction is out of date for all but the first.
+    """
+    for number, peer in enumerate(peers):
+        peer.bring(method, *(one[number] for one in arguments), **named)
+    for peer in peers:
+        peer.let_go()
+    return [peer.answer() for peer in peers]
 
 
 def all_at_once(
@@ -140,6 +168,7 @@ def main(words: list[str]) -> None:
         "clock": SystemClock().now_ms,
         "crash_at": crash_at,
         "statements": lambda: len(SEEN),
+        "stop_at_change": stop_at_change,
     }
     _say({"ready": os.getpid()})
     for line in sys.stdin:
@@ -171,28 +200,45 @@ def _say(value: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+STOPPED = {"stopped": "before a change"}
+
+
+def stop_at_change() -> None:
+    """Before its next change begins this process says so, and waits for a line."""
+    from sqlalchemy import Connection, Engine, event
+
+    waits = [True]
+
+    def before(connection: Connection) -> None:
+        if waits and connection.get_execution_options().get("writes"):
+            waits.clear()
+            _say(STOPPED)
+            sys.stdin.readline()
+
+    event.listen(Engine, "begin", before)
+
+
 SEEN: list[str] = []
 
 
 def crash_at(number: int) -> None:
     """End this process by SIGKILL before statement `number`, the first being 1; 0: only count.
 
-    Every statement is counted, those that begin and commit too.
+    Every statement that reaches SQLite is counted, those that begin and commit too.
     """
-    from sqlalchemy import Connection, Engine, event
+    from sqlalchemy import event
+    from sqlalchemy.pool import Pool
 
     SEEN.clear()
 
-    def before(_connection: Connection, _cursor: Any, statement: str, *_more: Any) -> None:
-        count(statement)
-
     def count(statement: str) -> None:
+        if statement.startswith(("PRAGMA", "--")):
+            return
         SEEN.append(statement)
         if len(SEEN) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    event.listen(Engine, "before_cursor_execute", before)
-    event.listen(Engine, "commit", lambda _connection: count("COMMIT"))
+    event.listen(Pool, "checkout", lambda driver, *_more: driver.set_trace_callback(count))
 
 
 if __name__ == "__main__":

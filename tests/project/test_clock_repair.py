@@ -84,7 +84,7 @@ def test_it_is_one_revision_with_one_event(world: World) -> None:
     # A repeated request is no second repair, and a receipt has the time that is right now.
     again = project.doctor.correct_clock("why not", expected_revision=revision, request_id="r1")
     assert again == answer
-    assert project.receipts.show("r1").at_ms == NOW_MS + 10_000
+    assert project.receipts.show("r1").receipt.at_ms == NOW_MS + 10_000
     with refused("event_type_reserved"):
         project.events.append("project.clock_repaired", {})
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from callboard.project.doctor.findings import KINDS
 from tests.project import indexing
 from tests.project.inner import around, diagnose
 from tests.project.world import ITEMS, SHA, World, item
@@ -101,6 +106,7 @@ def test_many_of_a_kind_are_summed_up(world: World) -> None:
         world.project.sessions.start("A", f"agent-{number}")
     found = world.project.doctor.check().findings
     assert len(found) == 51
+    assert (found[-1].code, found[-1].severity) == ("more_findings", "info")
     assert found[-1].details == {"of": "session_open", "more": 5}
 
 
@@ -113,3 +119,35 @@ def test_a_database_without_its_log(world: World) -> None:
     assert [finding.code for finding in diagnosis.findings] == ["journal_mode"]
     world.open().close()
     assert diagnose(world.root, around(world.clock)).findings == ()
+
+
+def test_it_looks_with_what_the_project_was_opened_with(world: World, tmp_path: Path) -> None:
+    """The table of mounts that counted for the opening counts for the doctor too."""
+    table = tmp_path / "mounts"
+    table.write_text("none / ext4 rw 0 0\n")
+    project = world.open(table=table)
+    assert project.doctor.check().findings == ()
+    table.write_text("server:/ / nfs4 rw 0 0\n")
+    found = project.doctor.check()
+    assert [one.code for one in found.findings] == ["filesystem_unsupported"]
+    assert not found.healthy
+
+
+@pytest.mark.parametrize("code", KINDS)
+def test_each_kind_says_what_to_do(code: str) -> None:
+    named = {"wanted": "600", "revision": 7}
+    hint = KINDS[code].hint.format(subject="s_1", **named)
+    assert 10 < len(hint) < 160
+    assert "{" not in hint
+
+
+def test_events_that_are_gone(world: World) -> None:
+    raw = world.raw()
+    raw.execute(
+        "INSERT INTO events (tenant, project, seq, id, type, revision, at_ms, body) SELECT tenant, "
+        "project, last_seq + 3, 'e_1', 'note.taken', revision, clock_ms, '{}' FROM projects"
+    )
+    raw.close()
+    (finding,) = world.project.doctor.check().findings
+    assert (finding.code, finding.severity) == ("event_gap", "error")
+    assert finding.details["last"] == int(finding.details["events"]) + 2

@@ -17,7 +17,6 @@ from callboard.board.execution.whereabouts import refuse_elsewhere
 from callboard.board.ledger.history import History
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.policy import PolicyDocument
-from callboard.board.protocol.validate import refuse
 from callboard.board.publishing import administration, compaction, deployment
 from callboard.board.publishing.intents import Nothing, Operations
 from callboard.board.publishing.names import name_faults
@@ -28,6 +27,7 @@ from callboard.board.reading.pauses import CONTROLS, Pause
 from callboard.board.reading.view import Document, View
 from callboard.board.storage.revisions import commit_named
 from callboard.errors import CallboardError
+from callboard.validate import refuse
 
 MIN_ABBREVIATION = 7
 """The fewest digits of a commit id that may stand for one of the workers' revisions."""

@@ -38,12 +38,12 @@ from callboard.board.outputs.staging import prepare_folder
 from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
-from callboard.board.protocol.validate import parse
 from callboard.board.publishing.intents import Nothing
 from callboard.board.reading.activation import Viewer
 from callboard.board.storage.refusals import UNWRITABLE
 from callboard.board.storage.remote_refusals import UNPUBLISHED
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 AGENTS_FOLDER = "agents"
 MAX_RECORD_BYTES = 64 * 1024

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from callboard.errors import CallboardError
+from callboard.project import queries
+from callboard.project.opening import Surroundings
 from callboard.project.records import Answer
 from callboard.project.store import Order, Store
 from callboard.project.unit import Scope, Unit
@@ -21,6 +23,7 @@ A = TypeVar("A", bound=Answer)
 R = TypeVar("R")
 
 _stores: dict[str, Store] = {}
+_surroundings: dict[str, Surroundings] = {}
 
 
 class Key:
@@ -36,15 +39,17 @@ class Key:
         close(self)
 
 
-def register(store: Store) -> Key:
-    """A new key to an open store."""
+def register(store: Store, around: Surroundings) -> Key:
+    """A new key to a store that was opened with `around`."""
     word = secrets.token_hex(16)
+    _surroundings[word] = around
     _stores[word] = store
     return Key(word)
 
 
 def close(key: Key) -> None:
     """Close the store; the key opens nothing any more."""
+    _surroundings.pop(key._word, None)
     store = _stores.pop(key._word, None)
     if store is not None:
         store.close()
@@ -58,6 +63,29 @@ def store_of(key: Key) -> Store:
             "project_closed", "the project was closed by this program", "open it again"
         )
     return store
+
+
+def around_of(key: Key) -> Surroundings:
+    """What the store was opened with. Raises `project_closed`."""
+    store_of(key)
+    return _surroundings[key._word]
+
+
+def was_answered(store: Store, order: Order) -> bool:
+    """Whether somebody made a request of that id before, so that its answer is all it can get.
+
+    That answer is given, or refused, by `Store.write` alone; whoever would look at files first
+    looks at none of them then.
+    """
+    request = order.request_id
+    if request is None:
+        return False
+    return store.read(lambda scope: queries.is_carried_out(scope, request))
+
+
+def not_again(_unit: Unit) -> NoReturn:
+    """What an order that was answered before does."""
+    raise AssertionError("a request that was answered before is not carried out again")
 
 
 def read(key: Key, act: Callable[[Scope], R]) -> R:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callboard.errors import CallboardError
+from callboard.project.names import LOCAL
 from callboard.project.operation import Operation, Parameter
 
 if TYPE_CHECKING:
     from callboard.project.project import Project
-
-UNDECLARED_ACTOR = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Caller:
     @property
     def actor(self) -> str:
         """In whose name requests are kept."""
-        return self.agent or UNDECLARED_ACTOR
+        return self.agent or LOCAL
 
     def open(self) -> Project:
         """The project; the caller closes it. Raises as `Project.open`."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, Thread
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal
 
 from callboard.errors import CallboardError
 from callboard.project.asking import Caller
@@ -40,7 +40,7 @@ class Keeper:
     A third of the time to live lies between two renewals. Each waits for the database a sixth of
     it at most before it is tried again, so that the gaps stay under a half while the database
     answers. `lost` is called once, in a thread of its own; `troubled` where a renewal failed and is
-    tried again.
+    tried again. `expected_revision` and `request_id` are those of the first renewal.
     """
 
     def __init__(
@@ -51,10 +51,13 @@ class Keeper:
         *,
         lost: Callable[[Loss], None],
         troubled: Callable[[CallboardError], None],
+        expected_revision: int | float | None = None,
+        request_id: str | None = None,
     ) -> None:
         self._session = session
         self._ttl_ms = _checked(ttl_ms)
         self._caller = caller
+        self._first = {"expected_revision": expected_revision, "request_id": request_id}
         self._on_lost = lost
         self._on_trouble = troubled
         self._changed = Condition()
@@ -66,12 +69,16 @@ class Keeper:
     # --- for whoever keeps -----------------------------------------------------------------------
 
     def __enter__(self) -> Keeper:
-        """Renew for the first time. Raises `claim_not_holder`, and as opening does."""
+        """Renew for the first time. Raises `claim_not_holder`, `revision_conflict`,
+        `request_conflict`, and as opening does."""
         patience_ms = min(max(self._ttl_ms // 6, 50), 10_000)
         caller = self._caller
         self._project = Project.open(caller.folder, actor=caller.actor, busy_ms=patience_ms)
         try:
-            self._renew()
+            self._renew(**self._first)
+            if self._first["request_id"] is not None:
+                # The answer may be that of an earlier time, which renewed nothing now.
+                self._renew()
         except BaseException:
             self._project.close()
             raise
@@ -158,10 +165,10 @@ class Keeper:
     def _has_ended(self) -> bool:
         return self._is_over or self._loss is not None
 
-    def _renew(self) -> None:
+    def _renew(self, **first: Any) -> None:
         ttl_s = self._ttl_ms / 1000
         begun = monotonic()
-        answer = self._project.claims.renew(self._session, self._ttl_ms)
+        answer = self._project.claims.renew(self._session, self._ttl_ms, **first)
         with self._changed:
             self._claim = answer.claim
             self._revision = answer.project_revision

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine
 
 from callboard.errors import CallboardError
 from callboard.project import schema
+from callboard.project.queries import file
 
 STEPS = Path(__file__).resolve().parent / "migrations"
 
@@ -21,9 +22,8 @@ def version_of(connection: Connection) -> str | None:
 
     A database that holds something else is refused with `project_foreign`.
     """
-    mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-    tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar_one()
-    if mark == 0 and tables == 0:
+    mark = file.mark(connection)
+    if mark == 0 and file.is_empty(connection):
         return None
     if mark != schema.APPLICATION_ID:
         raise CallboardError(
@@ -31,10 +31,10 @@ def version_of(connection: Connection) -> str | None:
             "the file is a database of another program",
             "move it away; a project needs `.callboard/project.db` for itself",
         )
-    found = connection.execute(text("SELECT max(version_num) FROM alembic_version")).scalar_one()
-    if found is None or not str(found).isdigit() or str(found) > schema.VERSION:
+    found = file.version(connection)
+    if found is None or not found.isdigit() or found > schema.VERSION:
         raise newer(str(found))
-    return str(found)
+    return found
 
 
 def newer(found: str) -> CallboardError:

@@ -25,6 +25,9 @@ _TYPE = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
 # Controls, invisible formats (direction marks among them), surrogates, line and page separators.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
+LOCAL = "local"
+"""The actor of a request where nobody says who asks. It is declared, not authenticated."""
+
 RESERVED = {
     "work.completed": "work complete",
     "claim.": "claim acquire, renew or release",

@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import migrating, mounts, names, schema, sqlite_file
-from callboard.project.records import MAIN
+from callboard.project.queries import whole
+from callboard.project.queries.whole import Found
 from callboard.project.store import PERSON, Backing, Now, Store
 from callboard.project.unit import new_id
-
-TENANT = "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +121,6 @@ def _given_up(engine: Engine, file: Path) -> Iterator[None]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A project in a database."""
-
-    id: str
-    key: str
-
-
 def _store(
     engine: Engine, root: Path, project: Found, around: Surroundings, *, read_only: bool
 ) -> Store:
@@ -142,7 +132,12 @@ def _store(
         partial(sqlite_file.refusal, path=file),
         sqlite_file.read_only(file) if read_only else None,
     )
-    return Store(backing, tenant=TENANT, project=project.id, actor=around.actor)
+    return Store(
+        backing,
+        tenant=whole.TENANT,
+        project=project.id,
+        actor=around.actor,
+    )
 
 
 def missing(root: Path) -> CallboardError:
@@ -158,7 +153,9 @@ def _ready(engine: Engine) -> Found | None:
     """The project, if the schema is this program's; one look, nothing is changed."""
     with engine.begin() as connection:
         return (
-            only_project(connection) if migrating.version_of(connection) == schema.VERSION else None
+            whole.only_project(connection)
+            if migrating.version_of(connection) == schema.VERSION
+            else None
         )
 
 
@@ -183,40 +180,19 @@ def _found(engine: Engine, root: Path, *, read_only: bool) -> Found:
     return project
 
 
-def only_project(connection: Connection) -> Found | None:
-    """The project in a database of this schema; None: there is none yet."""
-    table = schema.projects
-    query = select(table.c.project, table.c.key).where(table.c.tenant == TENANT)
-    row = connection.execute(query.order_by(table.c.created_at_ms).limit(1)).one_or_none()
-    return None if row is None else Found(row.project, row.key)
-
-
 def _make(engine: Engine, key: str, around: Surroundings) -> Found:
     """Tables and project in one transaction; whoever comes second finds both."""
     with engine.execution_options(writes=True).begin() as connection:
         if migrating.version_of(connection) != schema.VERSION:
             migrating.upgrade(connection, schema.VERSION)
-        project = only_project(connection)
+        project = whole.only_project(connection)
         if project is None:
             project = Found(new_id("p"), key)
-            _first_rows(connection, project, around.now_ms(connection))
+            whole.write_first_rows(
+                connection,
+                project,
+                person=PERSON,
+                event=new_id("e"),
+                at_ms=around.now_ms(connection),
+            )
     return project
-
-
-def _first_rows(connection: Connection, project: Found, now_ms: int) -> None:
-    own = {"tenant": TENANT, "project": project.id}
-    now = {"created_at_ms": now_ms}
-    first = {"revision": 1, "last_seq": 1, "clock_ms": now_ms}
-    connection.execute(insert(schema.projects), own | first | now | {"key": project.key})
-    branch = {"name": MAIN, "twin": names.twin(MAIN), "state": "open", "position": 1}
-    connection.execute(insert(schema.branches), own | now | branch)
-    connection.execute(insert(schema.selections), own | {"person": PERSON, "branch": MAIN})
-    event = {
-        "id": new_id("e"),
-        "seq": 1,
-        "type": "project.created",
-        "revision": 1,
-        "at_ms": now_ms,
-        "body": encode({"project": project.id, "key": project.key}).decode(),
-    }
-    connection.execute(insert(schema.events), own | event)

@@ -63,6 +63,12 @@ OPERATIONS: tuple[Operation, ...] = (
             _text("goal", "What the project is for, in one line."),
             _text("key", "The project's key (the folder's name)."),
             Parameter("accept", "flag", "Write what was proposed; without it nothing changes."),
+            Parameter(
+                "expected_revision",
+                "count",
+                "Refuse unless the project is at this revision; 0: unless there is none yet.",
+            ),
+            REQUEST,
         ),
         changes=True,
     ),
@@ -202,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 "claim",
                 "off",
-                "Whether to take its live claim over (true).",
+                "Whether to take its live claim over (true); one that was interrupted has none.",
                 spelling="no-claim",
             ),
             *_REQUEST,
@@ -294,7 +300,11 @@ OPERATIONS: tuple[Operation, ...] = (
         "Write an observation into the history.",
         "events.append",
         (
-            _text("type", "Its type, such as note.taken.", required=True),
+            _text(
+                "type",
+                "Its type, such as note.taken; operations keep theirs.",
+                required=True,
+            ),
             Parameter("body", "object", "Its body, a JSON object.", required=True),
             _text("session", "Of this session, on its work and branch."),
             _text("work", "About this work."),
@@ -348,6 +358,14 @@ OPERATIONS: tuple[Operation, ...] = (
             *_PAGE,
         ),
         rows="evidence",
+    ),
+    # --- receipts -------------------------------------------------------------------------------
+    Operation(
+        "receipt",
+        "show",
+        "Show what came of a request, to whoever made it.",
+        "receipts.show",
+        (_text("request_id", "The request.", required=True, is_argument=True),),
     ),
     # --- source ---------------------------------------------------------------------------------
     Operation(

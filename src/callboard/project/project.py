@@ -18,6 +18,7 @@ from callboard.project.groups.receipts import Receipts
 from callboard.project.groups.sessions import Sessions
 from callboard.project.groups.source import Source
 from callboard.project.groups.work import Work
+from callboard.project.names import LOCAL
 from callboard.project.opening import Surroundings
 from callboard.project.operations import work
 from callboard.project.records import Diagnosis, ProjectInfo, Status
@@ -27,9 +28,6 @@ from callboard.project.store import Store
 from callboard.project.unit import Scope
 
 __all__ = ["Project"]
-
-LOCAL = "local"
-"""The actor where nobody says who asks. It is declared, not authenticated."""
 
 
 class Project:
@@ -48,8 +46,8 @@ class Project:
         "work",
     )
 
-    def __init__(self, store: Store) -> None:
-        key = register(store)
+    def __init__(self, store: Store, around: Surroundings) -> None:
+        key = register(store, around)
         self._key = key
         self.sessions = Sessions(key)
         self.claims = Claims(key)
@@ -77,7 +75,7 @@ class Project:
         """
         around = _around(actor, busy_ms)
         return refuse_plainly(
-            lambda: cls(opening.open_store(path, around, read_only=bool(read_only)))
+            lambda: cls(opening.open_store(path, around, read_only=bool(read_only)), around)
         )
 
     @classmethod
@@ -94,7 +92,7 @@ class Project:
         Raises `project_exists` where one of another key is there.
         """
         around = _around(actor, busy_ms)
-        return refuse_plainly(lambda: cls(opening.create_store(path, key, around)))
+        return refuse_plainly(lambda: cls(opening.create_store(path, key, around), around))
 
     @staticmethod
     def diagnose(
@@ -137,19 +135,28 @@ class Project:
         goal: str | None = None,
         accept: bool = False,
         key: str | None = None,
+        expected_revision: int | None = None,
+        request_id: str | None = None,
         actor: str = LOCAL,
         busy_ms: int = BUSY_MS,
     ) -> Initialized:
         """Propose a work file for the folder `path`; with `accept` write it, make the project
         where there is none, and index.
 
-        Nothing is changed without `accept`, and no file that is there is ever changed. Raises as
-        `create`, and `source_invalid` where a work file is there and has faults.
+        Nothing is changed without `accept`, and no file that is there is ever changed. An
+        `expected_revision` of 0 means that there is no project yet. Raises as `create`,
+        `revision_conflict`, `request_conflict`, and `source_invalid` where a work file is there and
+        has faults.
         """
         around = _around(actor, busy_ms)
-        return refuse_plainly(
-            lambda: starting.init(path, starting.Start(goal, key, bool(accept)), around)
+        start = starting.Start(
+            goal,
+            names.optional_name(key, "project key"),
+            bool(accept),
+            names.revision(expected_revision),
+            names.request_id(request_id),
         )
+        return refuse_plainly(lambda: starting.init(path, start, around))
 
 
 def _info(scope: Scope) -> ProjectInfo:

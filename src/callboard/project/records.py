@@ -249,6 +249,7 @@ class Status(Answer, frozen=True, kw_only=True):
     """The project at a glance; `counts` by kind and state.
 
     `ready`: the first of the work that can be begun on `branch`; `more`: there is more of it.
+    `claims`: the first twenty that nobody ended, by work; the state of a lapsed one is expired.
     """
 
     project: ProjectInfo
@@ -256,6 +257,7 @@ class Status(Answer, frozen=True, kw_only=True):
     counts: dict[str, dict[str, int]]
     ready: tuple[WorkItem, ...]
     more: bool
+    claims: tuple[Claim, ...]
 
 
 class WorkShown(Answer, frozen=True, kw_only=True):
@@ -318,9 +320,10 @@ class SessionShown(Answer, frozen=True, kw_only=True):
 
 
 class SessionPage(Answer, frozen=True, kw_only=True):
-    """Some sessions, the latest first."""
+    """Some sessions, the latest first, and their claims that nobody ended, lapsed or not."""
 
     sessions: tuple[Session, ...]
+    claims: tuple[Claim, ...]
     next: str | None
 
 
@@ -406,6 +409,12 @@ class EvidencePage(Answer, frozen=True, kw_only=True):
 
     evidence: tuple[Evidence, ...]
     next: str | None
+
+
+class ReceiptShown(Answer, frozen=True, kw_only=True):
+    """What came of a request; `receipt.revision` is the one that it made."""
+
+    receipt: Receipt
 
 
 class Diagnosis(Record, frozen=True, kw_only=True):

@@ -88,7 +88,9 @@ def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) ->
         )
         return _set(connection)
 
-    return _engine(connect, NullPool if read_only else QueuePool, path)
+    return _engine(
+        connect, NullPool if read_only else QueuePool, partial(_begin, file=path, busy_ms=busy_ms)
+    )
 
 
 def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
@@ -101,7 +103,7 @@ def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
         found.backup(copy)
     source.dispose()
     _set(copy)
-    return _engine(lambda: copy, StaticPool, None)
+    return _engine(lambda: copy, StaticPool, _look)
 
 
 def _set(connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -114,9 +116,11 @@ def _set(connection: sqlite3.Connection) -> sqlite3.Connection:
     return connection
 
 
-def _engine(connect: Callable[[], sqlite3.Connection], pool: Any, file: Path | None) -> Engine:
+def _engine(
+    connect: Callable[[], sqlite3.Connection], pool: Any, begin: Callable[[Connection], None]
+) -> Engine:
     engine = create_engine("sqlite://", creator=connect, poolclass=pool)
-    event.listen(engine, "begin", partial(_begin, file=file))
+    event.listen(engine, "begin", begin)
     return engine
 
 
@@ -129,16 +133,20 @@ def now_ms(connection: Connection) -> int:
     return int(connection.exec_driver_sql(_NOW).scalar_one())
 
 
-def _begin(connection: Connection, *, file: Path | None) -> None:
-    """The driver begins nothing by itself; a writer takes the file's one place at once."""
-    if file is None or not connection.get_execution_options().get("writes"):
-        connection.exec_driver_sql("BEGIN")
+def _look(connection: Connection) -> None:
+    """Begin to read; the driver begins nothing by itself."""
+    connection.exec_driver_sql("BEGIN")
+
+
+def _begin(connection: Connection, *, file: Path, busy_ms: int) -> None:
+    """Begin to read, or as a writer, who takes the file's one place at once."""
+    if not connection.get_execution_options().get("writes"):
+        _look(connection)
         return
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
-    (patience_ms,) = driver.execute("PRAGMA busy_timeout").fetchone()
     try:
-        begin_writing(driver, patience_ms)
+        begin_writing(driver, busy_ms)
     except sqlite3.Error as error:
         raise refusal(error, file) from error
 

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callboard.errors import CallboardError
-from callboard.project import opening
+from callboard.project import names, opening
+from callboard.project.access import not_again, was_answered
 from callboard.project.opening import Surroundings
 from callboard.project.operations import sources, work
-from callboard.project.records import SourceIndexed, Status
+from callboard.project.records import Status
 from callboard.project.source import fields, writing
-from callboard.project.source.answers import Initialized, ProposedFile
+from callboard.project.source.answers import Begun, Initialized, ProposedFile
 from callboard.project.source.nodes import MAX_FILE_BYTES
 from callboard.project.source.patching import difference
 from callboard.project.source.place import Place
 from callboard.project.source.reading import FIRST, WorkRead, read_work
 from callboard.project.store import Order, Store
+from callboard.project.unit import Unit
 
 IGNORE = ".callboard/.gitignore"
 _IGNORED = b"""# The project's database belongs to one machine.
@@ -28,14 +30,24 @@ _IGNORED = b"""# The project's database belongs to one machine.
 /project.db-*
 """
 
+_OF_STATUS = Status.__struct_fields__
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What somebody wants to begin with."""
+    """What somebody wants to begin with; an `expected_revision` of 0: with no project there."""
 
     goal: str | None = None
     key: str | None = None
     accept: bool = False
+    expected_revision: int | None = None
+    request_id: str | None = None
+
+    def order(self, expected_revision: int | None) -> Order:
+        """To index what is begun with, where the project is at a revision."""
+        goal = None if self.goal is None else names.plain(self.goal)
+        intent = {"goal": goal, "key": self.key}
+        return Order("init", intent, expected_revision, self.request_id)
 
 
 def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
@@ -43,6 +55,11 @@ def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
     root = opening.root_of(path)
     place = Place(root)
     contents = {FIRST: starter(start.goal), IGNORE: _IGNORED}
+    present = _present(root, around, read_only=not start.accept)
+    if start.accept and present is not None:
+        before = _answered(root, start, around)
+        if before is not None:
+            return before
     found = {name: _there(place, name) for name in contents}
     # Before anything is made of it.
     read = None if found[FIRST] is None else read_work(place).checked()
@@ -55,17 +72,47 @@ def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
         for name, data in contents.items()
     )
     if not start.accept:
-        return _answer(files, _present(root, around), accepted=False)
+        return _answer(files, present, accepted=False)
+    _check_revision(start, present)
     store = opening.create_store(root, start.key, around)
     try:
         for name, data in contents.items():
             if found[name] is None:
                 place.create(name, data)
-        _index(store, place, read or read_work(place).checked())
-        status = _status(store)
+        return _indexed(store, place, read or read_work(place).checked(), start, files)
     finally:
         store.close()
-    return _answer(files, status, accepted=True)
+
+
+def _answered(root: Path, start: Start, around: Surroundings) -> Initialized | None:
+    """What the same request was answered before."""
+    order = start.order(start.expected_revision)
+    if order.request_id is None:
+        return None
+    store = opening.open_store(root, around, read_only=False)
+    try:
+        if was_answered(store, order):
+            return _plain(store.write(order, Begun, not_again))
+    finally:
+        store.close()
+    return None
+
+
+def _check_revision(start: Start, present: Status | None) -> None:
+    """Refuse before a file is made; the transaction looks once more."""
+    expected = start.expected_revision
+    actual = 0 if present is None else present.project_revision
+    if expected is not None and expected != actual:
+        raise CallboardError(
+            "revision_conflict",
+            (
+                f"there is no project yet, and not one at revision {expected}; nothing was changed"
+                if present is None
+                else f"the project is at revision {actual}, not at {expected}; nothing was changed"
+            ),
+            "look at what is there, then ask again with the present revision",
+            {"expected": expected, "actual": actual},
+        )
 
 
 def starter(goal: str | None) -> bytes:
@@ -102,10 +149,10 @@ def _there(place: Place, path: str) -> bytes | None:
         raise
 
 
-def _present(root: Path, around: Surroundings) -> Status | None:
-    """The project that is there already; looking at it changes nothing."""
+def _present(root: Path, around: Surroundings, *, read_only: bool) -> Status | None:
+    """The project that is there already; looking at it `read_only` changes nothing."""
     try:
-        store = opening.open_store(root, around, read_only=True)
+        store = opening.open_store(root, around, read_only=read_only)
     except CallboardError as error:
         if error.code == "project_missing":
             return None
@@ -120,10 +167,25 @@ def _status(store: Store) -> Status:
     return store.read(lambda scope: work.status(scope, branch=None, limit=work.READY_SHOWN))
 
 
-def _index(store: Store, place: Place, read: WorkRead) -> None:
+def _indexed(
+    store: Store, place: Place, read: WorkRead, start: Start, files: tuple[ProposedFile, ...]
+) -> Initialized:
     """Index the files, unless the project knows them as they are."""
-    if not store.read(lambda scope: sources.scan(scope, read)).indexed:
-        store.write(Order("init"), SourceIndexed, lambda unit: sources.index(unit, place, read))
+    if store.read(lambda scope: sources.scan(scope, read)).indexed:
+        return _answer(files, _status(store), accepted=True)
+
+    def act(unit: Unit) -> Begun:
+        sources.index(unit, place, read)
+        found = work.status(unit, branch=None, limit=work.READY_SHOWN)
+        return Begun(files=files, **{name: getattr(found, name) for name in _OF_STATUS})
+
+    # A project that was made just now is at its first revision.
+    expected = start.expected_revision
+    return _plain(store.write(start.order(1 if expected == 0 else expected), Begun, act))
+
+
+def _plain(begun: Begun) -> Initialized:
+    return Initialized(**{name: getattr(begun, name) for name in Begun.__struct_fields__})
 
 
 def _answer(
@@ -138,4 +200,5 @@ def _answer(
         counts={} if status is None else status.counts,
         ready=() if status is None else status.ready,
         more=status is not None and status.more,
+        claims=() if status is None else status.claims,
     )

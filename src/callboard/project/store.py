@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from callboard.canonical import digest
 from callboard.errors import CallboardError
-from callboard.project import schema
+from callboard.project import schema, statements
 from callboard.project.records import Answer
 from callboard.project.unit import Scope, Unit
 
@@ -142,7 +142,7 @@ class Store:
 
     def _row(self, connection: Connection, *, locked: bool = False) -> Any:
         whose = {"tenant": self._tenant, "project": self._project}
-        row = connection.execute(_PROJECT_LOCKED if locked else _PROJECT, whose).one_or_none()
+        row = statements.one(connection, _PROJECT_LOCKED if locked else _PROJECT, whose)
         if row is None:
             raise CallboardError(
                 "project_missing",

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from callboard.canonical import decode, encode
 from callboard.errors import CallboardError
-from callboard.project import schema
+from callboard.project import schema, statements
 from callboard.project.records import Event
 
 MAX_BODY_BYTES = 65_536
@@ -61,9 +61,7 @@ class Scope:
     def find(self, table: Table, **keys: object) -> Any:
         """The one row of this project with these values, or None."""
         values: dict[str, object] = {f"by_{name}": value for name, value in keys.items()}
-        return self.connection.execute(
-            _choice(table, tuple(keys)), self._whose() | values
-        ).one_or_none()
+        return statements.one(self.connection, _choice(table, tuple(keys)), self._whose() | values)
 
     def _whose(self) -> dict[str, object]:
         return {"by_tenant": self.tenant, "by_project": self.project}
@@ -82,8 +80,8 @@ def _choice(table: Table, keys: tuple[str, ...]) -> Select[Any]:
 
 
 @cache
-def _insertion(table: Table) -> Insert:
-    return insert(table)
+def _insertion(table: Table, names: tuple[str, ...]) -> Insert:
+    return insert(table).values({name: bindparam(name) for name in names})
 
 
 @cache
@@ -107,18 +105,15 @@ class Unit(Scope):
 
     def add(self, table: Table, **values: object) -> None:
         """Insert a row of this project."""
-        self.connection.execute(
-            _insertion(table), {"tenant": self.tenant, "project": self.project, **values}
-        )
+        row = {"tenant": self.tenant, "project": self.project, **values}
+        statements.change(self.connection, _insertion(table, tuple(row)), row)
 
     def change(self, table: Table, keys: Mapping[str, object], **values: object) -> int:
         """Change the rows of this project with these keys; tells how many there were."""
         named: dict[str, object] = {f"by_{name}": value for name, value in keys.items()}
         named |= {f"to_{name}": value for name, value in values.items()}
-        changed = self.connection.execute(
-            _alteration(table, tuple(keys), tuple(values)), self._whose() | named
-        )
-        return changed.rowcount
+        alteration = _alteration(table, tuple(keys), tuple(values))
+        return statements.change(self.connection, alteration, self._whose() | named)
 
     def event(
         self,

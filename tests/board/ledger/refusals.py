@@ -44,7 +44,7 @@ CORE = ("protocol", "projection", "scheduling", "ledger")
 _RAISERS = {"CallboardError", "refuse", "_broken"}
 
 COMPUTED = {
-    ("protocol/validate.py", "code"): {"record_invalid"},
+    ("validate.py", "code"): {"record_invalid"},
     ("ledger/history.py", "code"): {"ledger_invalid"},
     ("ledger/history.py", "cause"): set[str](),
     ("projection/transitions/context.py", "limit.replace('_bytes', '_limit')"): {
@@ -59,7 +59,7 @@ def codes_in_source() -> set[str]:
     """Every code that the core can refuse with, read from its syntax."""
     root = Path(next(iter(callboard.__path__)))
     found: set[str] = set()
-    for path in [root / "canonical.py", *_core_files(root)]:
+    for path in [root / "canonical.py", root / "validate.py", *_core_files(root)]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in _RAISERS:
                 found |= _codes(node, _place(root, path))

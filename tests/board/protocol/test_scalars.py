@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from callboard import canonical
 from callboard.board.protocol import scalars
-from callboard.board.protocol.validate import faults_of, parse
 from callboard.errors import CallboardError
+from callboard.validate import faults_of, parse
 
 
 def accepts(kind: Any, value: object) -> bool:

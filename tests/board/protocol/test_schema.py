@@ -14,9 +14,9 @@ from callboard import canonical
 from callboard.board.protocol.commit import Assignment, QueueCommit
 from callboard.board.protocol.envelope import parse_commit
 from callboard.board.protocol.schema import schema_of
-from callboard.board.protocol.validate import faults_of
 from callboard.board.publishing.plan import Plan
 from callboard.errors import CallboardError
+from callboard.validate import faults_of
 from tests.ambient import DEEP
 from tests.board.github_board import WORKFLOW, github_board
 from tests.board.ledger import changes

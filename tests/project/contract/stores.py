@@ -1,6 +1,7 @@
 """What the contract asks of a kind of store: a project, and the same one opened by others.
 
-A new kind of store is one more entry in `STORES`. Tests of the contract know nothing else of it.
+A new kind of store is one more entry in `STORES`. Tests of the contract know nothing else of it:
+no table, and no file but the work files, which lie in `root`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from tests.project.world import make_world
 
 
 class Opened(Protocol):
-    """A project that is open, its clock, and the way to open it once more."""
+    """A project that is open, its clock, its folder, and the way to open it once more."""
 
+    root: Path
     clock: FixedClock
     project: Project
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from callboard.errors import CallboardError
 from callboard.project.project import Project
 from tests.project import indexing
 from tests.project.contract.stores import Opened
@@ -81,7 +80,6 @@ def _calls(project: Project, wrong: Any) -> list[Any]:
         lambda: project.events.append("note.taken", {}, session=wrong),
         lambda: project.events.list(branch=wrong),
         lambda: project.evidence.add(wrong, "x", work="A"),
-        lambda: indexing.replace(project, [item(wrong)]),
     ]
 
 
@@ -90,12 +88,21 @@ def test_what_cannot_be_seen_is_no_name(opened: Opened, wrong: str) -> None:
     project = opened.project
     before = project.info()
     for call in _calls(project, WRONG[wrong]):
-        with pytest.raises(CallboardError) as found:
+        with refused("name_invalid") as found:
             call()
-        assert found.value.code in ("name_invalid", "value_invalid", "invalid_unicode")
         # What was found is named in a way that acts on no terminal.
         assert found.value.message.isprintable()
     assert project.info() == before
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_seen_names_no_work(opened: Opened, wrong: str) -> None:
+    before = opened.project.info()
+    # The test's own way of indexing makes JSON of everything first.
+    code = "invalid_unicode" if wrong == "lone surrogate" else "name_invalid"
+    with refused(code):
+        indexing.replace(opened.project, [item(WRONG[wrong])])
+    assert opened.project.info() == before
 
 
 @pytest.mark.parametrize("wrong", ["", " \n", "a\x00b", "a\x1bb", "\ud800", "x" * 20_000, None, 3])
@@ -114,13 +121,34 @@ def test_texts_are_plain(opened: Opened, wrong: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [None, [], "text", {"a": 1.5}, {"a": float("nan")}, {"a": "\ud800"}, {1: 2}, {"a": b""}]
+    ("code", "body"),
+    [
+        ("body_invalid", None),
+        ("body_invalid", []),
+        ("body_invalid", "text"),
+        ("noncanonical_number", {"a": 1.5}),
+        ("noncanonical_number", {"a": float("nan")}),
+        ("noncanonical_number", {"a": 2**53}),
+        ("invalid_unicode", {"a": "\ud800"}),
+        ("invalid_json", {1: 2}),
+        ("invalid_json", {"a": b""}),
+        ("body_limit", {"a": "x" * 65_530}),
+    ],
+    ids=lambda one: one if isinstance(one, str) else ascii(one)[:20],
 )
-def test_a_body_is_a_plain_json_object(opened: Opened, body: Any) -> None:
+def test_a_body_is_a_plain_json_object(opened: Opened, code: str, body: Any) -> None:
     before = opened.project.info()
-    with pytest.raises(CallboardError):
+    with refused(code):
         opened.project.events.append("note.taken", body)
     assert opened.project.info() == before
+
+
+def test_a_body_may_be_as_long_as_is_said(opened: Opened) -> None:
+    # Braces, quotes, name and colon take eight bytes of the 65,536.
+    body = {"a": "x" * 65_528}
+    event = opened.project.events.append("note.taken", body).event
+    assert opened.project.events.list(type="note.taken").events == (event,)
+    assert event.body == body
 
 
 @pytest.mark.parametrize("revision", [-1, 1.0, "2", True, 2**53])

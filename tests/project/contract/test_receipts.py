@@ -67,7 +67,7 @@ def test_another_actor_learns_nothing(opened: Opened) -> None:
         assert "append" not in told
     with refused("not_found"):
         other.receipts.show("r1")
-    assert mine.receipts.show("r1").operation == "event append"
+    assert mine.receipts.show("r1").receipt.operation == "event append"
 
 
 def test_a_refused_request_may_be_asked_again(opened: Opened) -> None:
@@ -78,7 +78,9 @@ def test_a_refused_request_may_be_asked_again(opened: Opened) -> None:
     project.claims.release(holder)
     answer = project.sessions.start("A", "claude", claim=True, request_id="r1")
     assert answer.claim is not None
-    receipt = project.receipts.show("r1")
+    shown = project.receipts.show("r1")
+    assert shown.project_revision == answer.project_revision
+    receipt = shown.receipt
     assert receipt.revision == answer.project_revision
     assert receipt.outcome["session"]["id"] == answer.session.id
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sqlite3
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from callboard.errors import CallboardError
 from callboard.project import mounts
 from callboard.project.project import Project
+from callboard.project.records import Event, EventAppended
 from tests.project.inner import around, create_project, diagnose, open_project
 from tests.project.world import World, make_world, refused
 from tests.system.mounts import mount, own_mounts, unmount
@@ -193,59 +197,179 @@ def test_a_network_is_refused_with_advice(world: World, tmp_path: Path, kind: st
 # --- disks --------------------------------------------------------------------------------------
 
 
+class Disk:
+    """Changes on a small disk: what was acknowledged, and what was refused, by request id."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.acknowledged: dict[str, EventAppended] = {}
+        self.refused: list[str] = []
+        self.codes: set[str] = set()
+
+    def append(self, size: int) -> bool:
+        """One note of so many characters; whether it was acknowledged."""
+        number = len(self.acknowledged) + len(self.refused)
+        request = f"r-{number}"
+        body = {"n": number, "text": "x" * size}
+        append = self.world.project.events.append
+        try:
+            self.acknowledged[request] = append("note.taken", body, request_id=request)
+        except CallboardError as error:
+            self.refused.append(request)
+            self.codes.add(error.code)
+        return request in self.acknowledged
+
+    def check(self, project: Project) -> None:
+        """Each acknowledged change is there as it was answered, and none of the others."""
+        found: list[Event] = []
+        after = None
+        while True:
+            page = project.events.list(type="note.taken", after=after, limit=500)
+            found += page.events
+            after = page.next
+            if after is None:
+                break
+        assert found == [one.event for one in self.acknowledged.values()]
+        # The project, its work, and the notes.
+        assert project.info().revision == 2 + len(self.acknowledged)
+        assert [one.seq for one in found] == list(range(3, 3 + len(found)))
+        for request, answer in self.acknowledged.items():
+            assert project.receipts.show(request).receipt.revision == answer.project_revision
+        for request in self.refused:
+            with refused("not_found"):
+                project.receipts.show(request)
+        assert project.doctor.check().findings == ()
+
+
+@contextmanager
+def small_disk(path: Path, size: str) -> Iterator[Path]:
+    if not own_mounts():
+        pytest.skip("needs a user namespace of its own, which this system does not give")
+    path.mkdir()
+    assert mount("-t", "tmpfs", "-o", f"size={size}", "project", str(path))
+    try:
+        yield path
+    finally:
+        unmount(path)
+
+
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    if not own_mounts():
-        pytest.skip("needs a user namespace of its own, which this system does not give")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    assert mount("-t", "tmpfs", "-o", "size=3M", "project", str(disk))
-    world = make_world(disk / "demo")
-    try:
-        body = {"text": "x" * 60_000}
-        with refused("disk_full"):
-            for _number in range(1000):
-                world.project.events.append("note.taken", body)
-        written = world.project.info().revision - 2
-        found = world.project.events.list(type="note.taken", limit=500)
-        assert len(found.events) > 0
-        assert world.project.events.list(limit=500).events[-1].revision <= 2 + written
-        with refused("disk_full"):
-            world.project.events.append("note.taken", body)
-        assert world.project.doctor.check().healthy
-        (disk / "room").touch()
-        assert mount("-o", "remount,size=20M", str(disk))
-        assert world.project.events.append("note.taken", body).project_revision == 3 + written
-    finally:
+    """What was acknowledged is counted against what is stored: there, whole, and nothing else."""
+    with small_disk(tmp_path / "disk", "3M") as place:
+        world = make_world(place / "demo")
+        disk = Disk(world)
+        # First by large steps, then until not even a short one fits.
+        for size in (60_000, 6_000, 600, 1):
+            while disk.append(size):
+                pass
+        assert len(disk.acknowledged) > 10
+        assert len(disk.refused) == 4
+        assert disk.codes == {"disk_full"}
+        disk.check(world.project)
+        full = world.everything()
+        for act in FULL.values():
+            with refused("disk_full"):
+                act(world.project)
+            assert world.everything() == full
+        disk.check(world.open())
+        # What others find who open it now, and once there is room again.
+        for room in ("", "size=20M"):
+            if room:
+                assert mount("-o", f"remount,{room}", str(place))
+            peer = world.peer()
+            assert peer.ask("open")["answer"]["revision"] == 2 + len(disk.acknowledged)
+            disk.check(world.open())
+        for request in disk.refused:
+            number = int(request[2:])
+            answer = world.project.events.append(
+                "note.taken", {"n": number, "text": "late"}, request_id=request
+            )
+            disk.acknowledged[request] = answer
+        disk.refused.clear()
+        disk.check(world.project)
+        for act in FULL.values():
+            act(world.project)
         world.end()
-        unmount(disk)
 
 
-def test_a_read_only_disk_is_refused(tmp_path: Path) -> None:
+FULL: dict[str, Callable[[Project], object]] = {
+    "start": lambda project: project.sessions.start("A", "codex", claim=True, ttl_ms=900_000),
+    "next": lambda project: project.sessions.next("claude"),
+    "branch": lambda project: project.branches.create("side"),
+    "evidence": lambda project: project.evidence.add("t", "x" * 5_000, work="A"),
+}
+
+
+def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path) -> None:
+    """Not a project by halves, and nothing that stands in the way later."""
+    with small_disk(tmp_path / "disk", "64K") as place:
+        for _time in range(2):
+            with refused("disk_full"):
+                Project.create(place, key="demo")
+        for look in (Project.open, Project.diagnose):
+            with refused("project_missing"):
+                look(place)
+        assert mount("-o", "remount,size=4M", str(place))
+        with Project.create(place, key="demo") as project:
+            assert project.info().revision == 1
+            assert project.doctor.check().findings == ()
+
+
+@contextmanager
+def read_only_disk(root: Path) -> Iterator[None]:
     if not own_mounts():
         pytest.skip("needs a user namespace of its own, which this system does not give")
-    world = make_world(tmp_path / "demo")
+    assert mount("--bind", str(root), str(root))
+    try:
+        assert mount("-o", "remount,ro,bind", str(root))
+        yield
+    finally:
+        unmount(root)
+
+
+def test_on_a_read_only_disk_without_a_log_it_cannot_be_opened(world: World) -> None:
+    """SQLite has to make a log and its index even to read, and says so."""
     world.project.close()
-    assert mount("--bind", str(world.root), str(world.root))
-    try:
-        assert mount("-o", "remount,ro,bind", str(world.root))
-        for act in (
-            lambda: Project.open(world.root).branches.create("side"),
-            lambda: Project.create(world.root, key="demo").branches.create("side"),
+    (world.root / "new").mkdir()
+    assert [one.name for one in world.file.parent.iterdir()] == ["project.db"]
+    with read_only_disk(world.root):
+        acts: tuple[Callable[[], Project], ...] = (
+            lambda: Project.open(world.root),
+            lambda: Project.open(world.root, read_only=True),
+            lambda: Project.create(world.root, key="demo"),
             lambda: Project.create(world.root / "new", key="demo"),
-        ):
-            with refused_as_one_of("project_readonly", "project_unreadable"):
-                act()
-        diagnosis = Project.diagnose(world.root)
-        assert not os.access(world.file, os.W_OK)
-        assert [one.code for one in diagnosis.findings if one.severity == "error"] in (
-            [],
-            ["project_unreadable"],
-            ["project_readonly"],
         )
-    finally:
-        world.end()
-        unmount(world.root)
+        for act in acts:
+            with refused("project_unreadable") as found:
+                act()
+            assert "check the file, its folder, and their permissions" in found.value.hint
+        diagnosis = Project.diagnose(world.root)
+        assert [(one.code, one.severity) for one in diagnosis.findings] == [
+            ("project_unreadable", "error")
+        ]
+        assert not diagnosis.healthy
+    with world.open() as project:
+        assert project.doctor.check().findings == ()
 
 
-def refused_as_one_of(*codes: str) -> pytest.RaisesExc[Exception]:
-    return pytest.RaisesExc(Exception, match="|".join(codes))
+def test_on_a_read_only_disk_with_its_log_it_can_be_read(world: World, tmp_path: Path) -> None:
+    """As a machine leaves it that was switched off, or a copy of a project that is in use."""
+    root = tmp_path / "copy"
+    shutil.copytree(world.root, root)
+    assert (root / ".callboard" / "project.db-wal").stat().st_size > 0
+    copy = World(root, world.clock, world.project)
+    with read_only_disk(root):
+        before = copy.everything()
+        for project in (copy.open(), copy.open(read_only=True)):
+            assert project.status() == world.project.status()
+            for act in FULL.values():
+                with refused("project_readonly"):
+                    act(project)
+            project.close()
+        diagnosis = Project.diagnose(root)
+        assert (diagnosis.healthy, diagnosis.findings) == (True, ())
+        assert copy.everything() == before == world.everything()
+    copy.project = copy.open()
+    for act in FULL.values():
+        act(copy.project)
+    copy.end()

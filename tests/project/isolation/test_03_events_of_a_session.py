@@ -51,7 +51,7 @@ def test_a_session_of_another_project_is_none_of_this(world: World) -> None:
     other = access.store_of(world.project._key)
     first = world.project.sessions.start("A", "codex").session.id
     own = {"tenant": "local", "project": "p_other"}
-    with other._writer.begin() as connection:
+    with other._engine.execution_options(writes=True).begin() as connection:
         connection.execute(
             insert(schema.projects),
             own | {"key": "other", "revision": 1, "last_seq": 1, "clock_ms": 0, "created_at_ms": 0},
@@ -67,7 +67,8 @@ def test_a_session_of_another_project_is_none_of_this(world: World) -> None:
             tenant="local",
             project="p_other",
             actor="local",
-        )
+        ),
+        access.around_of(world.project._key),
     )
     before = world.everything()
     with refused("not_found"):

@@ -6,14 +6,13 @@ The failures are the database's own: a trigger of the test refuses a row, as a f
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from callboard.project.project import Project
-from tests.project import indexing
-from tests.project.world import ITEMS, World, refused
+from tests.project.scenarios import SCENARIOS, WORK
+from tests.project.world import World, refused
 
 
 @contextlib.contextmanager
@@ -31,35 +30,36 @@ def refusing(world: World, table: str, verb: str = "INSERT", when: str = "") -> 
         raw.close()
 
 
-OPERATIONS: dict[str, Callable[[Project, str], Any]] = {
-    "start": lambda p, s: p.sessions.start("B", "codex", claim=True, request_id="r"),
-    "checkpoint": lambda p, s: p.sessions.checkpoint(s, "half", "on", request_id="r"),
-    "interrupt": lambda p, s: p.sessions.interrupt(s, request_id="r"),
-    "end": lambda p, s: p.sessions.end(s, request_id="r"),
-    "handoff": lambda p, s: p.sessions.handoff(s, "claude", request_id="r"),
-    "resume": lambda p, s: p.sessions.resume(s, "claude", request_id="r"),
-    "renew": lambda p, s: p.claims.renew(s, 9000, request_id="r"),
-    "release": lambda p, s: p.claims.release(s, request_id="r"),
-    "append": lambda p, s: p.events.append("note.taken", {}, session=s, request_id="r"),
-    "evidence": lambda p, s: p.evidence.add("test", "ok", session=s, request_id="r"),
-    "create branch": lambda p, s: p.branches.create("side", request_id="r"),
-    "select branch": lambda p, s: p.branches.select("main", request_id="r"),
-    "index": lambda p, s: indexing.replace(p, ITEMS[:1], request_id="r"),
-}
-
-
-@pytest.mark.parametrize("table", ["events", "receipts", "projects"])
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_failure_at_the_end_undoes_all(world: World, operation: str, table: str) -> None:
-    session = world.project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
-    before = world.everything()
-    with refusing(world, table, "UPDATE" if table == "projects" else "INSERT"):
-        with refused("storage_failed"):
-            OPERATIONS[operation](world.project, session)
-        assert world.everything() == before
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_failure_at_the_end_undoes_all(world: World, name: str) -> None:
+    call = SCENARIOS[name].prepare(world)
+    before, files = world.everything(), files_of(world)
+    for table, verb in (("events", "INSERT"), ("receipts", "INSERT"), ("projects", "UPDATE")):
+        with refusing(world, table, verb), refused("storage_failed"):
+            call.on(world.project, request_id="r1")
+        assert world.everything() == before, table
+        assert files_of(world) == files, table
     # And the same request is carried out afterwards.
-    answer = OPERATIONS[operation](world.project, session)
+    answer = call.on(world.project, request_id="r1")
     assert answer.project_revision == world.project.info().revision
+
+
+def files_of(world: World) -> dict[str, bytes]:
+    """All files of the project but its database."""
+    return {
+        str(path.relative_to(world.root)): path.read_bytes()
+        for path in world.root.rglob("*")
+        if path.is_file() and not path.name.startswith("project.db")
+    }
+
+
+def test_making_a_project_that_is_there_already_undoes_all_too(world: World) -> None:
+    (world.root / "work.yaml").write_text(WORK)
+    before = world.everything()
+    for table, verb in (("events", "INSERT"), ("projects", "UPDATE")):
+        with refusing(world, table, verb), refused("storage_failed"):
+            Project.init(world.root, accept=True)
+        assert world.everything() == before, table
 
 
 def test_a_takeover_whose_receipt_fails_leaves_the_lapsed_claim(world: World) -> None:

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tests.ambient import DEEP
-from tests.project.peers import all_at_once
+from tests.project.peers import Peer, all_at_once
 from tests.project.world import World, refused
 
 ROUNDS = 50 if DEEP else 6
@@ -42,26 +42,28 @@ def test_the_database_itself_has_room_for_one(world: World) -> None:
 
 
 def test_of_many_processes_one_has_it(world: World) -> None:
-    """Half of them start with a claim, half acquire it for a session they have, on two branches."""
+    """Half of them start with a claim, half acquire it for a session they have, on two branches.
+
+    In the first round all of them are about to write before anybody does.
+    """
     project = world.project
     project.branches.create("side")
     peers = [world.peer() for _ in range(PEERS)]
     for round in range(ROUNDS):
         starters, takers = peers[: PEERS // 2], peers[PEERS // 2 :]
-        for number, peer in enumerate(starters):
-            peer.send(
-                "sessions.start",
-                "A",
-                f"agent-{number}",
-                claim=True,
-                branch=("main", "side")[number % 2],
-            )
         sessions = [
             project.sessions.start("A", f"taker-{round}-{number}").session.id
             for number in range(len(takers))
         ]
+        ask = Peer.send if round else Peer.bring
+        for number, peer in enumerate(starters):
+            branch = ("main", "side")[number % 2]
+            ask(peer, "sessions.start", "A", f"agent-{number}", claim=True, branch=branch)
         for peer, session in zip(takers, sessions, strict=True):
-            peer.send("claims.acquire", session)
+            ask(peer, "claims.acquire", session)
+        if not round:
+            for peer in peers:
+                peer.let_go()
         answers = [peer.answer() for peer in peers]
         won = [answer["answer"] for answer in answers if "answer" in answer]
         lost = [answer["error"] for answer in answers if "error" in answer]

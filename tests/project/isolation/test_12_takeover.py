@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from tests.project.peers import all_at_once
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.project.peers import all_at_once, from_the_door
 from tests.project.world import NOW_MS, World
+
+Compete = Callable[..., list[dict[str, Any]]]
 
 
 def test_the_lapsed_one_and_the_new_owner_are_told_together(world: World) -> None:
@@ -47,16 +54,19 @@ def test_starting_with_a_claim_takes_over_too(world: World) -> None:
     assert len({event.revision for event in answer.events}) == 1
 
 
-def test_of_many_processes_one_takes_over(world: World) -> None:
+@pytest.mark.parametrize("compete", [from_the_door, all_at_once])
+def test_of_many_processes_one_takes_over(world: World, compete: Compete) -> None:
     project = world.project
     lapsed = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).claim
     assert lapsed is not None
     peers = [world.peer(clock_ms=NOW_MS + 1000) for _ in range(6)]
     agents = [f"agent-{number}" for number in range(6)]
-    answers = all_at_once(peers, "sessions.start", ["A"] * 6, agents, claim=True, ttl_ms=60_000)
+    answers = compete(peers, "sessions.start", ["A"] * 6, agents, claim=True, ttl_ms=60_000)
     won = [answer["answer"] for answer in answers if "answer" in answer]
     assert len(won) == 1
     codes = {answer["error"]["code"] for answer in answers if "error" in answer}
     assert codes == {"claim_held"}
     expired = project.events.list(type="claim.expired").events
     assert [event.body["claim"] for event in expired] == [lapsed.id]
+    assert {event.revision for event in expired} == {won[0]["project_revision"]}
+    assert won[0]["claim"]["fence"] == lapsed.fence + 1

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from callboard.errors import CallboardError
+from callboard.project.records import SessionStarted
+from tests.project.peers import Peer, from_the_door
 from tests.project.world import NOW_MS, World, refused
 
 
@@ -18,12 +20,12 @@ def test_a_lapsed_claim_is_marked_and_nothing_else(world: World) -> None:
     world.clock.advance(1000)
     revision = project.info().revision
     answer = project.doctor.expire_claim(
-        first.claim.id, "nobody came back", expected_revision=revision
+        first.claim.id, "nobody came back for it", expected_revision=revision
     )
     assert answer.project_revision == revision + 1
     assert answer.claim.state == "expired"
     assert answer.event.type == "claim.expired"
-    assert answer.event.body["reason"] == "nobody came back"
+    assert answer.event.body["reason"] == "nobody came back for it"
     assert project.sessions.show(first.session.id).session.state == "active"
     untouched = project.claims.show("B").claim
     assert untouched is not None
@@ -69,36 +71,82 @@ def test_it_needs_the_revision_and_a_reason(world: World) -> None:
     assert world.everything() == before
 
 
+def lapsed_for(world: World, peers: int) -> tuple[SessionStarted, str, int, list[Peer]]:
+    """A claim on `A`, its id, the revision now, and processes by whose clock it has lapsed."""
+    held = world.project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
+    assert held.claim is not None
+    late = [world.peer(clock_ms=NOW_MS + 1000) for _ in range(peers)]
+    for peer in late:
+        assert peer.ask("claims.show", "A")["answer"]["claim"]["state"] == "expired"
+    return held, held.claim.id, held.project_revision, late
+
+
 def test_a_renewal_that_came_first_wins(world: World) -> None:
     """What the doctor saw may be over; the deadline is looked at again when it writes."""
-    project = world.project
-    held = project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
-    assert held.claim is not None
-    late = world.peer(clock_ms=NOW_MS + 1000)
-    assert late.ask("claims.show", "A")["answer"]["claim"]["state"] == "expired"
-    renewed = project.claims.renew(held.session.id, 60_000)
-    answer = late.ask(
-        "doctor.expire_claim",
-        held.claim.id,
-        "looked lapsed",
-        expected_revision=renewed.project_revision,
+    held, claim, revision, (late,) = lapsed_for(world, 1)
+    # It had looked, and is about to write at the revision that the renewal makes.
+    late.bring("doctor.expire_claim", claim, "looked lapsed", expected_revision=revision + 1)
+    renewed = world.project.claims.renew(held.session.id, 60_000)
+    assert renewed.project_revision == revision + 1
+    before = world.everything()
+    late.let_go()
+    assert late.answer()["error"]["code"] == "claim_not_expired"
+    assert world.everything() == before
+
+
+def test_a_repair_after_a_takeover_finds_it_ended(world: World) -> None:
+    """At the revision that it names there is nothing left to repair."""
+    _held, claim, revision, (repair, other) = lapsed_for(world, 2)
+    repair.bring("doctor.expire_claim", claim, "elapsed", expected_revision=revision + 1)
+    taken = other.ask("sessions.start", "A", "claude", claim=True)["answer"]
+    repair.let_go()
+    error = repair.answer()["error"]
+    assert (error["code"], error["details"]["state"]) == ("claim_not_expired", "expired")
+    check_ended_once(world, claim, taken["project_revision"])
+
+
+def test_a_takeover_after_a_repair_takes_what_is_free(world: World) -> None:
+    _held, claim, revision, (repair, other) = lapsed_for(world, 2)
+    other.bring("sessions.start", "A", "claude", claim=True)
+    repaired = repair.ask("doctor.expire_claim", claim, "elapsed", expected_revision=revision)
+    assert repaired["answer"]["claim"]["state"] == "expired"
+    other.let_go()
+    taken = other.answer()["answer"]
+    assert [event["type"] for event in taken["events"]] == ["session.started", "claim.acquired"]
+    assert "took_over" not in taken["events"][1]["body"]
+    check_ended_once(world, claim, revision + 1)
+
+
+def test_a_repair_and_a_takeover_at_once_end_it_once(world: World) -> None:
+    """Neither waits for the other; the takeover always comes through, as it names no revision."""
+    _held, claim, revision, (repair, other) = lapsed_for(world, 2)
+    repair.bring("doctor.expire_claim", claim, "elapsed", expected_revision=revision)
+    other.bring("sessions.start", "A", "claude", claim=True)
+    for peer in (repair, other):
+        peer.let_go()
+    told, taken = repair.answer(), other.answer()["answer"]
+    if "error" in told:
+        assert told["error"]["code"] == "revision_conflict"
+        assert told["error"]["details"] == {"expected": revision, "actual": revision + 1}
+    else:
+        assert told["answer"]["project_revision"] == revision + 1
+    assert taken["project_revision"] == revision + ("error" not in told) + 1
+    check_ended_once(world, claim, revision + 1)
+
+
+def test_of_repairs_at_once_one_comes_through(world: World) -> None:
+    _held, claim, revision, peers = lapsed_for(world, 4)
+    answers = from_the_door(
+        peers, "doctor.expire_claim", [claim] * 4, ["elapsed"] * 4, expected_revision=revision
     )
-    assert answer["error"]["code"] == "claim_not_expired"
-    shown = project.claims.show("A").claim
-    assert shown is not None
-    assert shown.state == "active"
+    assert sum("answer" in answer for answer in answers) == 1
+    codes = {answer["error"]["code"] for answer in answers if "error" in answer}
+    assert codes == {"revision_conflict"}
+    check_ended_once(world, claim, revision + 1)
 
 
-def test_of_a_repair_and_a_takeover_one_comes_through(world: World) -> None:
-    project = world.project
-    held = project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
-    assert held.claim is not None
-    one, two = world.peer(clock_ms=NOW_MS + 1000), world.peer(clock_ms=NOW_MS + 1000)
-    revision = project.info().revision
-    one.send("doctor.expire_claim", held.claim.id, "elapsed", expected_revision=revision)
-    two.send("sessions.start", "A", "claude", claim=True, expected_revision=revision)
-    answers = [one.answer(), two.answer()]
-    assert sorted("answer" in answer for answer in answers) == [False, True]
-    lost = next(answer["error"] for answer in answers if "error" in answer)
-    assert lost["code"] == "revision_conflict"
-    assert len(project.events.list(type="claim.expired").events) == 1
+def check_ended_once(world: World, claim: str, revision: int) -> None:
+    """The claim was ended by one change, and is told of by one event."""
+    told = world.project.events.list(type="claim.expired").events
+    assert [(event.body["claim"], event.revision) for event in told] == [(claim, revision)]
+    assert {row[2]: row[7] for row in world.rows("claims")}[claim] == "expired"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.peers import all_at_once
+from tests.project.peers import from_the_door
 from tests.project.world import NOW_MS, World, refused
 
 
@@ -29,12 +29,24 @@ def test_another_session_cannot_release_or_renew_it(world: World) -> None:
 def test_nobody_releases_a_lapsed_one(world: World) -> None:
     project = world.project
     holder = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
+    same_agent = project.sessions.start("A", "codex").session.id
     world.clock.advance(1000)
     before = world.everything()
+    for session in (holder, same_agent):
+        with refused("claim_not_holder") as found:
+            project.claims.release(session)
+        assert found.value.details["state"] == "expired"
+    assert world.everything() == before
+    # Nor once it was repaired, or somebody else has the work.
+    claim = project.claims.show("A").claim
+    assert claim is not None
+    project.doctor.expire_claim(claim.id, "over", expected_revision=project.info().revision)
+    with refused("claim_not_holder"):
+        project.claims.release(holder)
+    other = project.sessions.start("A", "claude", claim=True).session.id
     with refused("claim_not_holder") as found:
         project.claims.release(holder)
-    assert found.value.details["state"] == "expired"
-    assert world.everything() == before
+    assert found.value.details["holder"] == other
 
 
 @pytest.mark.parametrize("way", ["end", "interrupt"])
@@ -53,21 +65,24 @@ def test_the_end_of_a_session_touches_only_its_own(world: World, way: str) -> No
     assert (left.session, left.state) == (two.session.id, "active")
 
 
-def test_an_end_tells_that_the_claim_had_lapsed(world: World) -> None:
+@pytest.mark.parametrize("way", ["end", "interrupt"])
+def test_an_end_tells_that_the_claim_had_lapsed(world: World, way: str) -> None:
     project = world.project
     one = project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
     world.clock.advance(1000)
-    answer = project.sessions.end(one.session.id)
+    answer = getattr(project.sessions, way)(one.session.id)
     assert [claim.state for claim in answer.closed_claims] == ["expired"]
-    assert [event.type for event in answer.events] == ["claim.expired", "session.ended"]
+    over = {"end": "session.ended", "interrupt": "session.interrupted"}[way]
+    assert [event.type for event in answer.events] == ["claim.expired", over]
 
 
-def test_the_end_of_who_lost_it_leaves_the_new_owner_alone(world: World) -> None:
+@pytest.mark.parametrize("way", ["end", "interrupt"])
+def test_the_end_of_who_lost_it_leaves_the_new_owner_alone(world: World, way: str) -> None:
     project = world.project
     lost = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
     world.clock.advance(1000)
     owner = project.sessions.start("A", "claude", claim=True).session.id
-    assert project.sessions.end(lost).closed_claims == ()
+    assert getattr(project.sessions, way)(lost).closed_claims == ()
     held = project.claims.show("A").claim
     assert held is not None
     assert (held.session, held.state) == (owner, "active")
@@ -78,9 +93,34 @@ def test_the_end_of_who_lost_it_leaves_the_new_owner_alone(world: World) -> None
 def test_processes_that_release_at_once_release_once(world: World) -> None:
     session = world.project.sessions.start("A", "codex", claim=True).session.id
     peers = [world.peer() for _ in range(4)]
-    answers = all_at_once(peers, "claims.release", [session] * 4)
+    answers = from_the_door(peers, "claims.release", [session] * 4)
     assert sorted("answer" in answer for answer in answers) == [False] * 3 + [True]
     assert {answer["error"]["code"] for answer in answers if "error" in answer} == {
         "claim_not_holder"
     }
     assert len(world.project.events.list(type="claim.released").events) == 1
+
+
+@pytest.mark.parametrize("first", ["release", "end"])
+def test_a_release_and_the_end_of_its_session_let_go_once(world: World, first: str) -> None:
+    """Both are about to write before either of them does."""
+    project = world.project
+    session = project.sessions.start("A", "codex", claim=True).session.id
+    other = project.sessions.start("B", "claude", claim=True)
+    peers = {"release": world.peer(), "end": world.peer()}
+    peers["release"].bring("claims.release", session)
+    peers["end"].bring("sessions.end", session)
+    answers = {}
+    for name in sorted(peers, key=lambda name: name != first):
+        peers[name].let_go()
+        answers[name] = peers[name].answer()
+    ended = answers["end"]["answer"]
+    if first == "end":
+        assert answers["release"]["error"]["code"] == "claim_not_holder"
+        assert len(ended["closed_claims"]) == 1
+    else:
+        assert answers["release"]["answer"]["claim"]["state"] == "released"
+        assert ended["closed_claims"] == []
+    assert len(project.events.list(type="claim.released").events) == 1
+    assert project.claims.show("A").claim is None
+    assert project.claims.show("B").claim == other.claim

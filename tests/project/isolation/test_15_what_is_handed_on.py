@@ -74,6 +74,21 @@ def test_a_ttl_over_a_lapsed_one_asks_anew(world: World, way: str) -> None:
     assert world.everything() == before
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_ttl_over_a_lapsed_one_that_is_free_acquires(world: World, way: str) -> None:
+    """The successor has a claim of its own then, with a whole life, and none that was passed on."""
+    project = world.project
+    first = project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
+    assert first.claim is not None
+    world.clock.advance(1000)
+    answer = getattr(project.sessions, way)(first.session.id, "claude", ttl_ms=500)
+    assert answer.claim.expires_at_ms == NOW_MS + 1500
+    assert answer.claim.fence == first.claim.fence + 1
+    of_claims = [event for event in answer.events if event.type.startswith("claim.")]
+    assert [event.type for event in of_claims] == ["claim.expired", "claim.acquired"]
+    assert "from_claim" not in of_claims[1].body
+
+
 def test_resume_without_a_claim_lets_it_go(world: World) -> None:
     project = world.project
     first = project.sessions.start("A", "codex", claim=True, ttl_ms=1000)
@@ -82,8 +97,12 @@ def test_resume_without_a_claim_lets_it_go(world: World) -> None:
     assert project.claims.show("A").claim is None
 
 
-def test_a_session_that_held_nothing_hands_on_nothing(world: World) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_that_held_nothing_hands_on_nothing(world: World, way: str) -> None:
     project = world.project
     first = project.sessions.start("A", "codex").session.id
     project.sessions.start("A", "other", claim=True)
-    assert project.sessions.handoff(first, "claude").claim is None
+    assert getattr(project.sessions, way)(first, "claude").claim is None
+    held = project.claims.show("A").claim
+    assert held is not None
+    assert (held.agent, held.state) == ("other", "active")

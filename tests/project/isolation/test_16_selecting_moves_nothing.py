@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from tests.project.world import World
 
 MOVABLE = ("sessions", "claims", "checkpoints", "evidence", "work_items", "branches")
@@ -14,13 +16,17 @@ def test_only_the_selection_changes(world: World) -> None:
     project.sessions.checkpoint(session, "half", "go on", open_loops=["one"])
     project.evidence.add("test", "green", session=session, covers=["it runs"])
     before = {table: world.rows(table) for table in MOVABLE}
+    evidence = project.evidence.list(branch="main", current=True).evidence
     history = project.events.list(limit=500).events
-    files = sorted(path.name for path in world.root.iterdir())
+    subprocess.run(["git", "init", "-q", "-b", "side", world.root], check=True)
+    files = files_of(world)
     answer = project.branches.select("side")
     assert answer.branch.selected
     assert {table: world.rows(table) for table in MOVABLE} == before
     assert project.events.list(limit=500).events[: len(history)] == history
-    assert sorted(path.name for path in world.root.iterdir()) == files
+    assert project.evidence.list(branch="main", current=True).evidence == evidence
+    # Git has a branch of that name, and nobody asked it.
+    assert files_of(world) == files
     shown = project.sessions.show(session)
     assert shown.session.branch == "main"
     assert shown.claim is not None
@@ -30,6 +36,16 @@ def test_only_the_selection_changes(world: World) -> None:
     assert project.sessions.checkpoint(session, "more", "end").checkpoint.session == session
     assert project.events.append("note.taken", {}, session=session).event.branch == "main"
     assert project.claims.release(session).claim.branch == "main"
+
+
+def files_of(world: World) -> dict[str, bytes]:
+    """All files but those of the database; Git's too, HEAD and index among them."""
+    found = [path for path in world.root.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(world.root)): path.read_bytes()
+        for path in found
+        if ".callboard" not in path.parts
+    }
 
 
 def test_what_is_new_goes_to_the_selected_one(world: World) -> None:

@@ -3,7 +3,7 @@ cannot be had on another."""
 
 from __future__ import annotations
 
-from tests.project.peers import all_at_once
+from tests.project.peers import all_at_once, from_the_door
 from tests.project.world import World, refused
 
 
@@ -37,10 +37,12 @@ def test_processes_on_two_branches(world: World) -> None:
     project = world.project
     project.branches.create("side")
     peers = [world.peer() for _ in range(4)]
-    branches = ["main", "side", "main", "side"]
-    for number, peer in enumerate(peers):
-        peer.send("sessions.start", "A", f"a{number}", branch=branches[number], claim=True)
-    answers = [peer.answer() for peer in peers]
+    sessions = [
+        project.sessions.start("A", f"a{number}", branch=branch).session.id
+        for number, branch in enumerate(["main", "side", "main", "side"])
+    ]
+    answers = from_the_door(peers, "claims.acquire", sessions)
     assert sum("answer" in answer for answer in answers) == 1
+    assert {answer["error"]["code"] for answer in answers if "error" in answer} == {"claim_held"}
     apart = all_at_once(peers[:2], "sessions.start", ["B", "C"], ["x", "y"], claim=True)
     assert all("answer" in answer for answer in apart)

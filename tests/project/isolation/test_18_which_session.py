@@ -12,6 +12,12 @@ def test_only_the_selected_branch_is_looked_at(world: World) -> None:
     main = project.sessions.start("A", "codex").session
     side = project.sessions.start("A", "codex", branch="side").session
     assert project.sessions.show().session == main
+    # One of another branch is nobody's candidate, however well it fits.
+    other = project.sessions.start("B", "claude", branch="side").session
+    for named in ({"work": "B"}, {"agent": "claude"}):
+        with refused("not_found"):
+            project.sessions.show(**named)
+    project.sessions.end(other.id)
     project.branches.select("side")
     assert project.sessions.show().session == side
     assert project.sessions.show(branch="main").session == main
@@ -74,6 +80,15 @@ def test_a_named_one_must_agree(world: World) -> None:
         with refused("session_mismatch") as wrong:
             project.sessions.show(session.id, **{field: value})
         assert wrong.value.details["field"] == field
+    # A branch that is selected by now says nothing of a session that is named.
+    project.branches.create("side")
+    project.branches.select("side")
+    assert project.sessions.show(session.id, work="A").session == session
+    for work, branch in (("B", None), ("A", "side")):
+        with refused("session_mismatch"):
+            project.work.show(work, session=session.id, branch=branch)
+    with refused("session_mismatch"):
+        project.work.complete("B", session=session.id)
     with refused("session_mismatch"):
         project.sessions.checkpoint(session.id, "half", "on", agent="claude")
     saved = project.sessions.checkpoint(session.id, "half", "on", agent="codex").checkpoint

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from callboard.project.records import Event
+from tests.project.peers import Peer
 from tests.project.world import World, refused
 
 
@@ -46,19 +47,23 @@ def test_filters_are_exact(world: World) -> None:
 
 
 def test_pages_stay_whole_while_others_write(world: World) -> None:
-    """Two processes append all the time; what was there at first is read once, in order."""
+    """Two processes append all the time; what was there at first is read once, in order.
+
+    The first time both are about to write before one of them does.
+    """
     project = world.project
-    for number in range(60):
-        project.events.append("note.taken", {"n": number})
-    first = [event.id for event in project.events.list(type="note.taken", limit=500).events]
+    first = [project.events.append("note.taken", {"n": n}).event.id for n in range(60)]
     peers = [world.peer(), world.peer()]
     seen: list[str] = []
     after = None
     for turn in range(100):
+        ask = Peer.send if turn else Peer.bring
         for peer in peers:
-            peer.send("events.append", ("note.taken", "other.noted")[turn % 2], {"late": turn})
+            ask(peer, "events.append", ("note.taken", "other.noted")[turn % 2], {"late": turn})
         page = project.events.list(type="note.taken", after=after, limit=7)
         seen += [event.id for event in page.events]
+        for peer in peers if not turn else ():
+            peer.let_go()
         for peer in peers:
             assert "answer" in peer.answer()
         after = page.next

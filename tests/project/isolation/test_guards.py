@@ -1,58 +1,86 @@
-"""Each guard is needed: without it, the test of its condition fails.
+"""Each test of the folder can fail: without a guard that `guards` names for it, it does.
 
-The table is `tests.project.isolation.guards`.
+The short run tries one for each condition, the deep run all.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.ambient import DEEP, ROOT
-from tests.project.isolation.guards import ALWAYS, GUARDS
+from tests.project.isolation.guards import GUARDS
 from tests.project.patched import patched
 
 FOLDER = Path(__file__).resolve().parent
 
 
-def test_every_condition_has_a_guard_and_a_module() -> None:
-    numbers = {f"{number:02}" for number in range(1, 21)}
-    assert {guard.condition for guard in GUARDS.values()} == numbers
-    modules = sorted(path.name for path in FOLDER.glob("test_[0-9][0-9]_*.py"))
-    assert [name[5:7] for name in modules] == sorted(numbers)
-    assert GUARDS.keys() >= ALWAYS
+def _functions() -> Iterator[tuple[str, Path]]:
+    """The tests of the folder by their names, with their modules."""
+    for path in sorted(FOLDER.glob("test_[0-9][0-9]_*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+                yield node.name, path
 
 
-@pytest.mark.parametrize("name", sorted(GUARDS if DEEP else ALWAYS))
-def test_without_the_guard_its_test_fails(name: str, tmp_path: Path) -> None:
-    guard = GUARDS[name]
-    (module,) = FOLDER.glob(f"test_{guard.condition}_*.py")
-    package = patched(tmp_path / "package", guard.changes)
-    words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
-    words += ["--import-mode=importlib", "--basetemp", str(tmp_path / "tests")]
-    # The name of the test, and an error in setting it up would be no failure of it.
-    done = subprocess.run(
-        [*words, f"{module}::{guard.test}"],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "1 failed" in done.stdout
-    assert "error" not in done.stdout.splitlines()[-1]
+MODULES = dict(_functions())
+
+
+def module_of(test: str) -> Path:
+    """Where a test is, which may be named with a case."""
+    return MODULES[test.partition("[")[0]]
+
+
+def sample() -> dict[str, list[str]]:
+    """Guards in the order of the table with one test for each condition that none before it has."""
+    found: dict[str, list[str]] = {}
+    seen: set[Path] = set()
+    for name, guard in GUARDS.items():
+        for test in guard.tests:
+            if module_of(test) not in seen:
+                found.setdefault(name, []).append(test)
+                seen.add(module_of(test))
+    return found
+
+
+TRIED = {name: list(guard.tests) for name, guard in GUARDS.items()} if DEEP else sample()
+
+
+def test_every_test_is_named_by_a_guard() -> None:
+    found = [name for name, _path in _functions()]
+    assert len(found) == len(MODULES), "names of tests are unique in the folder"
+    named = {test.partition("[")[0] for guard in GUARDS.values() for test in guard.tests}
+    assert named == MODULES.keys()
+
+
+def test_every_condition_has_a_module_and_is_sampled() -> None:
+    numbers = [f"{number:02}" for number in range(1, 21)]
+    assert sorted({path.name[5:7] for path in MODULES.values()}) == numbers
+    assert len(set(MODULES.values())) == len(numbers)
+    tried = {module_of(test) for tests in TRIED.values() for test in tests}
+    assert tried == set(MODULES.values())
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_without_the_guard_its_tests_fail(name: str, tmp_path: Path) -> None:
+    package = patched(tmp_path / "package", GUARDS[name].changes)
+    outcome = run(package, tmp_path, [f"{module_of(test)}::{test}" for test in TRIED[name]])
+    assert outcome.errors == [], outcome.output
+    for test in TRIED[name]:
+        failed = [case for case in outcome.failed if case == test or case.startswith(f"{test}[")]
+        assert failed, f"{test}\n{outcome.output}"
 
 
 def test_the_copy_itself_is_sound(tmp_path: Path) -> None:
     """Nothing changed, nothing fails: what fails above is the change's doing."""
     package = patched(tmp_path / "package", [])
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
-    words += ["--import-mode=importlib", "--basetemp", str(tmp_path / "tests")]
     (where,) = subprocess.run(
         [sys.executable, "-c", "import callboard; print(callboard.__file__)"],
         cwd=ROOT,
@@ -62,13 +90,41 @@ def test_the_copy_itself_is_sound(tmp_path: Path) -> None:
         check=True,
     ).stdout.split()
     assert Path(where).is_relative_to(package)
-    modules = sorted(str(path) for path in FOLDER.glob("test_[0-9][0-9]_*.py"))
+    modules = sorted({str(path) for path in MODULES.values()})
+    outcome = run(package, tmp_path, modules if DEEP else modules[17:18])
+    assert (outcome.status, outcome.failed, outcome.errors) == (0, [], []), outcome.output
+
+
+class Outcome:
+    """What came of some tests: their cases that failed, and those that did not come so far."""
+
+    def __init__(self, status: int, output: str, report: Path) -> None:
+        self.status = status
+        self.output = output
+        self.failed: list[str] = []
+        self.errors: list[str] = []
+        for case in ElementTree.parse(report).iter("testcase"):
+            if case.find("error") is not None:
+                self.errors.append(case.attrib["name"])
+            if case.find("failure") is not None:
+                self.failed.append(case.attrib["name"])
+
+
+def run(package: Path, folder: Path, tests: Sequence[str]) -> Outcome:
+    """Run tests on another version of the package, in their short form."""
+    report = folder / "report.xml"
+    # Without plugins and their options a run begins in half the time.
+    words = ["-c", os.devnull, "--rootdir", str(ROOT), "-o", "consider_namespace_packages=true"]
+    words += ["--import-mode=importlib", "-p", "no:cacheprovider", "-W", "error", "-q"]
+    words += ["--tb=short", f"--junitxml={report}", "--basetemp", str(folder / "tests")]
+    more = {"PYTHONPATH": str(package), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CALLBOARD_DEEP": ""}
     done = subprocess.run(
-        [*words, *(modules if DEEP else [modules[12], modules[13]])],
+        [sys.executable, "-m", "pytest", *words, *tests],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(package)},
+        env=os.environ | more,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert report.exists(), done.stdout + done.stderr
+    return Outcome(done.returncode, done.stdout + done.stderr, report)

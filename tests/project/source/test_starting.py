@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,41 @@ def test_links_are_not_followed(tmp_path: Path, name: str) -> None:
     refused("source_unsafe", lambda: Project.init(root, accept=True))
     assert os.listdir(outside) == []
     assert os.listdir(root) == [name]
+
+
+# --- revisions and requests ---------------------------------------------------------------------
+
+
+def test_what_is_expected_is_looked_at_before_anything_is_made(tmp_path: Path) -> None:
+    error = refused(
+        "revision_conflict", lambda: Project.init(tmp_path, accept=True, expected_revision=2)
+    )
+    assert error.details == {"expected": 2, "actual": 0}
+    assert os.listdir(tmp_path) == []
+    made = Project.init(tmp_path, accept=True, expected_revision=0)
+    assert made.project_revision == 2
+    put(tmp_path / "work.yaml", "work_items:\n- {id: A, title: Mine}\n")
+    for stale in (0, 1, 3):
+        error = refused(
+            "revision_conflict",
+            partial(Project.init, tmp_path, accept=True, expected_revision=stale),
+        )
+        assert error.details == {"expected": stale, "actual": 2}
+    assert Project.init(tmp_path, accept=True, expected_revision=2).project_revision == 3
+
+
+def test_a_request_is_carried_out_once(tmp_path: Path) -> None:
+    first = Project.init(tmp_path, accept=True, key="demo", expected_revision=0, request_id="r1")
+    assert [file.action for file in first.files] == ["create", "create"]
+    put(tmp_path / "work.yaml", "work_items: no list")
+    again = Project.init(tmp_path, accept=True, key="demo", expected_revision=0, request_id="r1")
+    assert again == first
+    with Project.open(tmp_path) as project:
+        assert project.info().revision == 2
+        receipt = project.receipts.show("r1").receipt
+        assert (receipt.operation, receipt.revision) == ("init", 2)
+        assert receipt.outcome["accepted"] is True
+    refused(
+        "request_conflict",
+        lambda: Project.init(tmp_path, goal="Else", accept=True, key="demo", request_id="r1"),
+    )

@@ -16,7 +16,7 @@ import click
 import pytest
 
 from callboard.project.operations_table import OPERATIONS
-from callboard.surfaces.cli.project import project as group
+from callboard.surfaces.cli.project.commands import project as group
 from scripts.project_reference import method_of
 from tests.surfaces.project.shared import Shared
 
@@ -59,7 +59,48 @@ def test_nothing_ready_is_status_3(shared: Shared) -> None:
     answer = shared.call("session", "next", "--agent", "a", "--json")
     assert (answer.status, answer.json["session"], answer.json["claim"]) == (3, None, None)
     answer = shared.call("session", "next", "--agent", "a")
-    assert (answer.status, answer.stdout) == (3, "nothing is ready on branch main\n")
+    assert answer.status == 3
+    assert answer.stdout == (
+        "nothing is ready on branch main\n"
+        "how each piece of work stands: callboard project work list\n"
+    )
+
+
+def test_status_and_list_say_whose_lease_lapsed(shared: Shared) -> None:
+    lapsed, live = shared.session("A", ttl_ms=1), shared.session("B", agent="kim")
+    bare = shared.ask("session", "start", "--work", "C", "--agent", "lin")["session"]["id"]
+    shown = [line.split() for line in shared.call("status").stdout.splitlines()]
+    assert ["work", "agent", "on", "claim"] in shown
+    assert ["A", "codex", "main", "lease", "lapsed", "at"] in [line[:6] for line in shown]
+    assert ["B", "kim", "main", "live,", "without", "an", "end"] in shown
+    listed = {line.split()[0]: line.split()[4:] for line in _lines(shared, "session", "list")}
+    assert listed == {
+        "session": ["state", "claim"],
+        lapsed: ["active", "lease", "lapsed"],
+        live: ["active", "live"],
+        bare: ["active", "-"],
+    }
+    found = shared.ask("status")["claims"]
+    assert [(one["work"], one["state"]) for one in found] == [("A", "expired"), ("B", "active")]
+    of_one = shared.ask("session", "list", "--agent", "kim")
+    assert [one["session"] for one in of_one["claims"]] == [live]
+
+
+def test_who_holds_nothing_is_told_what_to_do(shared: Shared) -> None:
+    held = shared.session("A")
+    shared.ask("session", "interrupt", "--session", held)
+    *_said, hint = _lines(shared, "session", "resume", "--from", held, "--agent", "kim")
+    found = shared.ask("session", "show", "--agent", "kim")
+    assert found["claim"] is None
+    assert hint == (
+        "it holds nothing; to hold its work: callboard project claim acquire "
+        f"--session {found['session']['id']}"
+    )
+    assert shared.call(*hint.split("callboard project ")[1].split()).status == 0
+
+
+def _lines(shared: Shared, *words: str) -> list[str]:
+    return shared.call(*words).stdout.splitlines()
 
 
 def test_faults_of_a_work_file_are_status_3_and_have_their_places(shared: Shared) -> None:
@@ -236,8 +277,11 @@ def test_every_operation_offers_all_that_the_facade_takes() -> None:
 def test_every_change_takes_a_revision_and_a_request() -> None:
     for one in OPERATIONS:
         names = {parameter.name for parameter in one.parameters}
-        is_change = one.changes and one.call != "init"
-        assert ({"expected_revision", "request_id"} <= names) == is_change, one
+        assert ({"expected_revision", "request_id"} <= names) == one.changes, one
+    claim = group.commands["claim"]
+    assert isinstance(claim, click.Group)
+    keeping = {parameter.name for parameter in claim.commands["keep"].params}
+    assert {"expected_revision", "request_id"} <= keeping
 
 
 def test_the_database_library_is_loaded_only_when_it_is_used(tmp_path: Path) -> None:

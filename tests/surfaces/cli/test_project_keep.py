@@ -171,6 +171,28 @@ def test_json_tells_how_it_went(shared: Shared, keep: Keep) -> None:
     assert found["project_revision"] == shared.ask("status")["project_revision"]
 
 
+def test_the_first_renewal_takes_a_revision_and_a_request(shared: Shared, keep: Keep) -> None:
+    session = shared.session("A", ttl_ms=60_000)
+    revision = shared.ask("status")["project_revision"]
+    stale = ("--expected-revision", str(revision - 1))
+    status, said = end(keep(session, 60_000, "touch", "begun", options=stale))
+    assert status == 1
+    assert f"the project is at revision {revision}, not at {revision - 1}" in said
+    assert "code: revision_conflict" in said
+    assert not (shared.folder / "begun").exists()
+    named = ("--expected-revision", str(revision), "--request-id", "k1")
+    for count in (1, 2):
+        assert end(keep(session, 60_000, "sh", "-c", "echo x >> ran", options=named)) == (0, "")
+        assert (shared.folder / "ran").read_text() == "x\n" * count
+    receipt = shared.ask("receipt", "show", "k1")["receipt"]
+    assert (receipt["operation"], receipt["revision"]) == ("claim renew", revision + 1)
+    # Once under its name, and each time for the command.
+    assert len(shared.events("--type", "claim.renewed")) == 3
+    other = shared.session("B", ttl_ms=60_000)
+    process = keep(other, 60_000, "true", options=("--request-id", "k1"))
+    assert "code: request_conflict" in end(process)[1]
+
+
 def test_who_holds_nothing_starts_nothing(shared: Shared, tmp_path: Path) -> None:
     started = tmp_path / "started"
     session = shared.session("A")

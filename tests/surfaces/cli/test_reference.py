@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from scripts import reference
-from scripts.error_meanings import COMPUTED
+from scripts.error_meanings import COMPUTED, FINDINGS
+from scripts.project_reference import findings_section
 from tests.ambient import ROOT
 
 
@@ -36,3 +39,11 @@ def test_codes_are_found_wherever_they_are_given(tmp_path: Path) -> None:
     )
     found = set(reference.codes(tmp_path)) - COMPUTED.keys()
     assert found == {"passed_on", "spelt", "named", "one", "other", "default"}
+
+
+def test_a_finding_without_a_meaning_is_told() -> None:
+    fewer = {code: meaning for code, meaning in FINDINGS.items() if code != "event_gap"}
+    with pytest.raises(SystemExit, match="add event_gap; remove nothing"):
+        findings_section(fewer)
+    with pytest.raises(SystemExit, match="add nothing; remove unheard_of"):
+        findings_section({**FINDINGS, "unheard_of": "nothing"})

@@ -24,9 +24,9 @@ from callboard.board.outputs.descriptor import (
 )
 from callboard.board.outputs.prepared import read_prepared
 from callboard.board.protocol.commit import Assignment
-from callboard.board.protocol.validate import parse
 from callboard.board.storage.remote_refs import RemoteRefs
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 _PINS = "refs/callboard/pins/"
 _INPUTS = "refs/callboard/inputs/"

@@ -13,8 +13,8 @@ import msgspec
 
 from callboard import canonical, files
 from callboard.board.protocol.scalars import Decimal
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 IDENTITY_FILE = "identity.json"
 _BITS = 62

@@ -25,12 +25,12 @@ from callboard.board.execution.inquiry import Inquiry
 from callboard.board.execution.site import Site
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
-from callboard.board.protocol.validate import parse, show
 from callboard.board.publishing.replacement import VERIFIED_BY, Remedy
 from callboard.board.publishing.verifier import Disposition, Verifier
 from callboard.errors import CallboardError
 from callboard.git import Git
 from callboard.processes.held import Command, Outcome, hold
+from callboard.validate import parse, show
 
 UNPROVEN = "remediation_unproven"
 VARIABLE = "CALLBOARD_REMEDIATION"

@@ -14,11 +14,11 @@ from msgspec import UNSET
 from callboard.board.outputs.deliverable import check_deliverable
 from callboard.board.protocol.operations import Work
 from callboard.board.protocol.policy import Profile
-from callboard.board.protocol.validate import MAX_FAULTS
 from callboard.board.publishing.intents import RouteOf
 from callboard.board.publishing.recipe import MAX_RECIPE_BYTES, Recipe, parse_recipe
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
+from callboard.validate import MAX_FAULTS
 
 
 @dataclass(slots=True)

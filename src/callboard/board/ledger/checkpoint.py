@@ -22,7 +22,6 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol.envelope import check_actor
 from callboard.board.protocol.operations import Actor, Checkpoint
-from callboard.board.protocol.validate import parse
 from callboard.canonical import (
     MAX_ARRAY_MEMBERS,
     MAX_DEPTH,
@@ -33,6 +32,7 @@ from callboard.canonical import (
     within_profile,
 )
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 PLAIN, COMPRESSED = "requests", "requests_compressed"
 _LEVEL = 9

@@ -24,8 +24,8 @@ from callboard.board.outputs.messages import (
 )
 from callboard.board.outputs.repeats import Repeats
 from callboard.board.protocol.agent_roles import AgentRole
-from callboard.board.protocol.validate import near, show
 from callboard.errors import CallboardError
+from callboard.validate import near, show
 
 MAY_STAGE: dict[AgentRole, tuple[str, ...]] = {
     "observer": (),

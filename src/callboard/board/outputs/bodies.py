@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from callboard import canonical
 from callboard.board.outputs.messages import BODY_LIMITS
-from callboard.board.protocol.validate import show
 from callboard.errors import CallboardError
+from callboard.validate import show
 
 
 def check_text(data: bytes) -> None:

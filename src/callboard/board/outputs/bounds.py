@@ -14,8 +14,8 @@ from callboard.board.outputs.installed import has_verifier
 from callboard.board.protocol.contract import EffectContract, OutputRule, Verification, contract_of
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.output_types import BUILT_IN, most_of
-from callboard.board.protocol.validate import near
 from callboard.errors import CallboardError
+from callboard.validate import near
 
 NOOP = "noop"
 """The type that everybody may deliver, declared or not: it has no effect."""

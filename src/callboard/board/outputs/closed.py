@@ -16,8 +16,8 @@ from callboard import canonical
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity, ReasonCode
-from callboard.board.protocol.validate import parse
 from callboard.regular import read_regular
+from callboard.validate import parse
 from callboard.visible import visible
 
 MAX_CLOSED_BYTES = 64 * 1024

@@ -18,10 +18,10 @@ from callboard import canonical
 from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
 from callboard.files import publish
 from callboard.regular import read_regular, shown_name
+from callboard.validate import parse
 
 CONTEXT_VARIABLE = "CALLBOARD_CONTEXT"
 MAX_CONTEXT_BYTES = 64 * 1024

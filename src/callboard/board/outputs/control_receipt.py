@@ -13,8 +13,8 @@ from msgspec import UNSET, UnsetType
 from callboard import canonical
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 MAX_RECEIPT_BYTES = 4096
 

@@ -14,8 +14,8 @@ from callboard.board.outputs.resources import DEFAULT_HOST, Reach, check_target
 from callboard.board.protocol.operations import Payload, Resource
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Decimal, Identity
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 MAX_QUESTION_BYTES = 1024 * 1024
 """The most bytes of a question; a payload on a board is far smaller."""

@@ -21,8 +21,8 @@ from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.output_types import BUILT_IN
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity, Revision
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 ARTIFACTS = "refs/callboard/artifacts/"
 NOTES = "refs/callboard/notes/"

@@ -24,6 +24,7 @@ from callboard.board.outputs.closed import NONE_CLOSED, ClosedClaim, ClosedClaim
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.judgement import BodyChecks, Judge, Tally, not_loaded
 from callboard.board.outputs.messages import Terms
+from callboard.board.outputs.playing import play
 from callboard.board.protocol.commit import Assignment
 from callboard.errors import CallboardError
 
@@ -86,16 +87,11 @@ def _judged(
     folder: StagingFolder, assignment: Assignment, terms: Terms, checks: BodyChecks | None
 ) -> tuple[Judge, list[Refusal]]:
     judge = Judge(assignment, terms, folder.load, checks)
-    refusals: list[Refusal] = []
-    for message in folder.messages():
-        handle: str | None = None
-        try:
-            if message.error is not None:
-                raise message.error
-            handle = judge.resolve(message.value)
-            judge.accept(message.value)
-        except CallboardError as error:
-            refusals.append(Refusal.of(error, message.source, handle))
+    refusals = [
+        Refusal.of(one.refusal, one.message.source, one.handle)
+        for one in play(folder.messages(), judge)
+        if one.refusal is not None
+    ]
     return judge, refusals
 
 

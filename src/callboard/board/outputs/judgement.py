@@ -50,8 +50,8 @@ from callboard.board.outputs.patch_paths import check_paths, overlap
 from callboard.board.outputs.repeats import Repeats
 from callboard.board.protocol.commit import AssignedClaim, Assignment
 from callboard.board.protocol.output_types import is_own_type
-from callboard.board.protocol.validate import show
 from callboard.errors import CallboardError
+from callboard.validate import show
 
 Loader = Callable[[StagedMessage], bytes | None]
 """Answers the bytes beside a message, proven to be those of its digest, or refuses."""

@@ -12,8 +12,8 @@ from typing import Any
 from callboard import canonical
 from callboard.board.outputs.bodies import json_object
 from callboard.board.protocol.memory_schema import closed
-from callboard.board.protocol.validate import MAX_FAULTS, Fault, near, pointer_step, refuse, show
 from callboard.errors import CallboardError
+from callboard.validate import MAX_FAULTS, Fault, near, pointer_step, refuse, show
 
 WORK_ID = "work_id"
 

@@ -16,8 +16,8 @@ from callboard.board.protocol.memory_rules import MemoryRules
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.policy import CEILINGS, Record
 from callboard.board.protocol.scalars import Digest, Identity
-from callboard.board.protocol.validate import near, parse, show
 from callboard.errors import CallboardError
+from callboard.validate import near, parse, show
 
 MEBIBYTE = 1024 * 1024
 MAX_RESULT_BYTES = CEILINGS.result_bytes

@@ -9,9 +9,9 @@ from callboard import canonical
 from callboard.board.outputs.descriptor import Descriptor, NoteEntry
 from callboard.board.outputs.messages import BODY_LIMITS
 from callboard.board.protocol.operations import Payload
-from callboard.board.protocol.validate import parse
 from callboard.board.storage.repository import Repository
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 
 def notes_of(repository: Repository, result: Payload) -> list[dict[str, object]]:

@@ -15,8 +15,8 @@ from msgspec import UNSET, Meta, UnsetType
 from callboard.board.protocol.operations import Payload, Resource
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Decimal, Identity, Location, RepositoryName
-from callboard.board.protocol.validate import Fault, faults_of, parse, refuse, show
 from callboard.errors import CallboardError
+from callboard.validate import Fault, faults_of, parse, refuse, show
 
 SCOPE_FIELD = "resource_scope"
 MAX_SELECTORS = 128

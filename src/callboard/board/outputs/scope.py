@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from callboard import canonical
 from callboard.board.protocol.commit import AssignedClaim, Assignment
-from callboard.board.protocol.validate import show
 from callboard.errors import CallboardError
+from callboard.validate import show
 
 SELECTOR = "claim_handle"
 

@@ -27,11 +27,12 @@ from callboard.board.outputs.folder import (
 from callboard.board.outputs.judgement import Accepted, BodyChecks, Judge, Loader, not_loaded
 from callboard.board.outputs.memory_body import memory_bytes
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome, StagedMessage, Terms, read_terms
+from callboard.board.outputs.playing import play
 from callboard.board.protocol.commit import AssignedClaim, Assignment
-from callboard.board.protocol.validate import parse
 from callboard.errors import CallboardError
 from callboard.files import publish
 from callboard.regular import read_regular, shown_name
+from callboard.validate import parse
 
 MAX_ASSIGNMENT_BYTES = 256 * 1024
 
@@ -254,11 +255,9 @@ class Stager:
         """A judge that has seen what is staged, and the last number in use."""
         judge = Judge(self._assignment, _terms(staged), load, self._checks)
         last = 0
-        for message in staged.messages():
-            last = message.number
-            if message.error is None:
-                # What stands refused does not count, and says so when the run ends.
-                _accept_quietly(judge, message.value)
+        # What stands refused does not count, and says so when the run ends.
+        for verdict in play(staged.messages(), judge):
+            last = verdict.message.number
         return judge, last
 
 
@@ -324,13 +323,6 @@ def selected(selector: Selector) -> dict[str, canonical.Json]:
     if selector is None:
         return {}
     return {scope.SELECTOR: selector.value if isinstance(selector, Given) else selector}
-
-
-def _accept_quietly(judge: Judge, value: canonical.Json) -> None:
-    try:
-        judge.accept(value)
-    except CallboardError:
-        return
 
 
 def _terms(staged: StagingFolder) -> Terms:

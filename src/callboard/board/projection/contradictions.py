@@ -23,9 +23,9 @@ from callboard.board.projection.snapshot import (
 from callboard.board.protocol import envelope, identities
 from callboard.board.protocol.operations import WorkDependency
 from callboard.board.protocol.rules import observation_faults, policy_faults, work_faults
-from callboard.board.protocol.validate import MAX_FAULTS, Fault, pointer_step, show
 from callboard.canonical import encode_trusted, sha256_hex
 from callboard.errors import CallboardError
+from callboard.validate import MAX_FAULTS, Fault, pointer_step, show
 
 FIRST_GENERATION = "initial"
 

@@ -23,7 +23,7 @@ from callboard.board.projection.snapshot import (
 )
 from callboard.board.projection.transitions.deployment import boundary_changes
 from callboard.board.protocol.policy import Profile
-from callboard.board.protocol.validate import Fault, pointer_step, show
+from callboard.validate import Fault, pointer_step, show
 
 
 class EvolutionContradictions:

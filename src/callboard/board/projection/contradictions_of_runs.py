@@ -19,8 +19,8 @@ from callboard.board.projection.snapshot import (
     RequestRecord,
     WorkRecord,
 )
-from callboard.board.protocol.validate import Fault, pointer_step, show
 from callboard.canonical import encode_trusted
+from callboard.validate import Fault, pointer_step, show
 
 
 class RunContradictions:

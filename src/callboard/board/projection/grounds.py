@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from callboard.board.projection.snapshot import RequestRecord, StateRecord
-from callboard.board.protocol.validate import Fault, show
+from callboard.validate import Fault, show
 
 CANCELLING = ("finish", "release", "cancel_claim", "cancel_work")
 """The kinds of requests that end Claims or Work."""

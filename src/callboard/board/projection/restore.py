@@ -41,8 +41,8 @@ from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.commit import Assignment
 from callboard.board.protocol.policy import Record
-from callboard.board.protocol.validate import refuse
 from callboard.canonical import encode_trusted
+from callboard.validate import refuse
 
 T = TypeVar("T", bound=Record)
 

@@ -30,8 +30,8 @@ from callboard.board.protocol.scalars import (
     Revision,
     Timestamp,
 )
-from callboard.board.protocol.validate import faults_of, parse, refuse
 from callboard.errors import CallboardError
+from callboard.validate import faults_of, parse, refuse
 
 Count = Annotated[int, Meta(ge=0, le=canonical.MAX_SAFE_INTEGER)]
 Ticks = Annotated[str, Meta(pattern=r"\A(?:0|[1-9][0-9]{0,511})\Z")]

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from callboard.board.protocol.operations import Payload
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Identity, ReasonCode
-from callboard.board.protocol.validate import Fault, faults_of, parse, refuse
+from callboard.validate import Fault, faults_of, parse, refuse
 
 MAX_OUTPUT_TYPES = 128
 NO_WRITES: Payload = {"kind": "none"}

@@ -18,8 +18,8 @@ from callboard.board.protocol import identities, operations
 from callboard.board.protocol.commit import QueueCommit
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity, Timestamp
-from callboard.board.protocol.validate import parse, show
 from callboard.errors import CallboardError
+from callboard.validate import parse, show
 
 PROTOCOL_VERSION = 3
 

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from callboard import canonical
-from callboard.board.protocol.validate import MAX_FAULTS, Fault, near, pointer_step, show
 from callboard.errors import CallboardError
+from callboard.validate import MAX_FAULTS, Fault, near, pointer_step, show
 
 MAX_SCHEMA_BYTES = 16 * 1024
 MAX_SCHEMA_DEPTH = 8

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from callboard.board.protocol import identities
 from callboard.board.protocol.operations import Observation, Work, WorkDependency
 from callboard.board.protocol.policy import PolicyDocument
-from callboard.board.protocol.validate import Fault, pointer_step, show
+from callboard.validate import Fault, pointer_step, show
 
 
 def policy_faults(policy: PolicyDocument) -> list[Fault]:

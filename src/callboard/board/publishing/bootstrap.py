@@ -20,10 +20,10 @@ from callboard.board.protocol.policy import (
     Retry,
 )
 from callboard.board.protocol.rules import policy_faults
-from callboard.board.protocol.validate import refuse
 from callboard.board.publishing.config import PoolSettings, QueueSettings
 from callboard.board.publishing.recipe import MAX_RECIPES, Recipe, logical_contract, recipe_path
 from callboard.errors import CallboardError
+from callboard.validate import refuse
 
 CLASS_WEIGHTS = [8, 4, 2, 1, 1]
 DEFAULT_POOL = "default"

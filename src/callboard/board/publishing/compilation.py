@@ -16,9 +16,9 @@ from callboard.board.protocol import identities
 from callboard.board.protocol.contract import NO_WRITES
 from callboard.board.protocol.operations import Dependency, Payload, Work, WorkDependency
 from callboard.board.protocol.policy import PolicyDocument
-from callboard.board.protocol.validate import MAX_FAULTS, Fault, near, refuse, show
 from callboard.board.publishing.bootstrap import default_pool
 from callboard.board.publishing.plan import CONTRACT_FIELD, Node, Plan, full_contract
+from callboard.validate import MAX_FAULTS, Fault, near, refuse, show
 
 DEFAULT_PRIORITY = 3
 

@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from callboard.board.protocol.policy import Mode, Record
 from callboard.board.protocol.scalars import CountBound, FairnessKey, Identity, Weight
-from callboard.board.protocol.validate import Fault, faults_of, parse, pointer_step, refuse
 from callboard.board.publishing.names import name_faults
 from callboard.board.publishing.toml_text import read_toml
+from callboard.validate import Fault, faults_of, parse, pointer_step, refuse
 
 CONFIG_PATH = ".callboard/config.toml"
 MAX_CONFIG_BYTES = 262_144

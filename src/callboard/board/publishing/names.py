@@ -6,7 +6,7 @@ A ledger may hold other names; what is posted through this program keeps to thes
 from __future__ import annotations
 
 from callboard.board.protocol.scalars import MAX_IDENTITY_BYTES
-from callboard.board.protocol.validate import Fault, is_text, show
+from callboard.validate import Fault, is_text, show
 
 MAX_NAME_BYTES = MAX_IDENTITY_BYTES
 

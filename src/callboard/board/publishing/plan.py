@@ -20,15 +20,15 @@ from callboard.board.protocol.scalars import (
     Priority,
     Revision,
 )
-from callboard.board.protocol.validate import (
+from callboard.board.publishing.names import name_faults
+from callboard.errors import CallboardError
+from callboard.validate import (
     Fault,
     faults_of,
     parse,
     refuse,
     show,
 )
-from callboard.board.publishing.names import name_faults
-from callboard.errors import CallboardError
 
 MAX_PLAN_NODES = 4096
 CONTRACT_FIELD = "effect_contract"

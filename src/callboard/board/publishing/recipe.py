@@ -19,10 +19,10 @@ from callboard.board.protocol.memory_rules import (
 )
 from callboard.board.protocol.memory_schema import schema_faults
 from callboard.board.protocol.output_types import BUILT_IN, most_of
-from callboard.board.protocol.validate import MAX_FAULTS, near, pointer_step, show
 from callboard.board.publishing.toml_fields import MAX_SECONDS, Fields, is_file_stem, variable_fault
 from callboard.board.publishing.toml_text import read_toml
 from callboard.errors import CallboardError
+from callboard.validate import MAX_FAULTS, near, pointer_step, show
 
 MAX_RECIPE_BYTES = 64 * 1024
 MAX_RECIPES = 256

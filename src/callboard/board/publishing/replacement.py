@@ -23,7 +23,6 @@ from callboard.board.protocol import commit as wire
 from callboard.board.protocol import identities
 from callboard.board.protocol import operations as ops
 from callboard.board.protocol.scalars import MAX_IDENTITY_BYTES
-from callboard.board.protocol.validate import Fault, is_text, refuse, show
 from callboard.board.publishing.compilation import compile_plan
 from callboard.board.publishing.intents import (
     Candidate,
@@ -37,6 +36,7 @@ from callboard.board.publishing.names import name_faults
 from callboard.board.publishing.plan import CONTRACT_FIELD, Defaults, Node, Plan
 from callboard.board.publishing.verifier import Disposition
 from callboard.errors import CallboardError
+from callboard.validate import Fault, is_text, refuse, show
 
 SCOPE_FIELD = "resource_scope"
 VERIFIED_BY = "verifier:"

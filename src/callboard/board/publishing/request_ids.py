@@ -10,9 +10,9 @@ import secrets
 from collections.abc import Callable, Container
 
 from callboard.board.protocol.scalars import ReasonCode
-from callboard.board.protocol.validate import faults_of, refuse, show
 from callboard.board.publishing.names import name_faults
 from callboard.errors import CallboardError
+from callboard.validate import faults_of, refuse, show
 
 
 def new_request_id() -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from callboard.board.protocol.validate import Fault, near, pointer_step, refuse, show
 from callboard.errors import CallboardError
+from callboard.validate import Fault, near, pointer_step, refuse, show
 
 MAX_SECONDS = 86_400
 _MAX_NAMES = 256

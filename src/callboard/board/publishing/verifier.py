@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from callboard.board.protocol.validate import near
 from callboard.board.publishing.toml_fields import Fields, is_file_stem, variable_fault
 from callboard.board.publishing.toml_text import read_toml
 from callboard.errors import CallboardError
+from callboard.validate import near
 
 Disposition = Literal["idempotent", "compensated", "inspection"]
 DISPOSITIONS: tuple[Disposition, ...] = get_args(Disposition)

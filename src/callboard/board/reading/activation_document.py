@@ -15,10 +15,10 @@ from callboard import canonical
 from callboard.board.protocol.agent_roles import AgentRole
 from callboard.board.protocol.policy import Record
 from callboard.board.protocol.scalars import Digest, Identity
-from callboard.board.protocol.validate import parse
 from callboard.board.reading.columns import Column
 from callboard.board.reading.view import Document
 from callboard.errors import CallboardError
+from callboard.validate import parse
 
 PROVENANCE: Literal["activation_snapshot"] = "activation_snapshot"
 

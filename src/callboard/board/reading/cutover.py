@@ -12,12 +12,12 @@ from unicodedata import normalize
 
 from callboard.board.projection.entities import WorkState
 from callboard.board.projection.state import Projection
-from callboard.board.protocol.validate import near, show
 from callboard.board.reading.columns import Columns
 from callboard.board.reading.in_flight import InFlight
 from callboard.board.reading.pauses import Pause, pauses
 from callboard.board.reading.view import Document, View
 from callboard.errors import CallboardError
+from callboard.validate import near, show
 
 MAX_VIOLATIONS = 100
 _MAX_NEAR = 2_000

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from callboard.board.protocol.validate import pointer_step
 from callboard.board.reading.view import Document
+from callboard.validate import pointer_step
 
 MAX_DIFFERENCES = 1_000
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from callboard.board.projection.entities import ClaimState, DispatchState, WorkState
 from callboard.board.projection.state import Projection
 from callboard.board.protocol import identities
-from callboard.board.protocol.validate import is_text, near
 from callboard.errors import CallboardError
+from callboard.validate import is_text, near
 
 MIN_PREFIX = 6
 _SHORT = 12

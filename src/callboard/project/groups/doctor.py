@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from callboard.errors import CallboardError
 from callboard.project import doctor, names
-from callboard.project.access import read, refuse_plainly, store_of, write
+from callboard.project.access import around_of, read, refuse_plainly, store_of, write
 from callboard.project.groups.group import Group, order
-from callboard.project.opening import Surroundings
 from callboard.project.operations import claims, clock
 from callboard.project.records import ClaimRepaired, ClockRepaired, Diagnosis
 
@@ -21,9 +20,8 @@ class Doctor(Group):
     def check(self) -> Diagnosis:
         """What there is to say about the project; nothing is changed."""
         read(self._key, lambda scope: scope.revision)
-        store = store_of(self._key)
-        around = Surroundings(store.actor, store.backing.now_ms)
-        return refuse_plainly(lambda: doctor.diagnose(store.backing.root, around))
+        root, around = store_of(self._key).backing.root, around_of(self._key)
+        return refuse_plainly(lambda: doctor.diagnose(root, around))
 
     def expire_claim(
         self,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, store_of
 from callboard.project.groups.group import Group
 from callboard.project.operations import receipts
-from callboard.project.records import Receipt
+from callboard.project.records import ReceiptShown
 
 
 class Receipts(Group):
@@ -14,8 +15,12 @@ class Receipts(Group):
 
     __slots__ = ()
 
-    def show(self, request_id: str) -> Receipt:
-        """The receipt of a request of this actor. Raises `not_found`."""
-        wanted = names.request_id(request_id) or ""
+    def show(self, request_id: str) -> ReceiptShown:
+        """The receipt of a request of this actor. Raises `not_found`, `request_id_invalid`."""
+        wanted = names.request_id(request_id)
+        if wanted is None:
+            raise CallboardError(
+                "value_invalid", "no request is named", "name one", {"field": "request id"}
+            )
         actor = store_of(self._key).actor
         return read(self._key, lambda scope: receipts.show(scope, wanted, actor))

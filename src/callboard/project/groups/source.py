@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
 
 import msgspec
 
-from callboard.project import names, queries
-from callboard.project.access import Key, read, refuse_plainly, store_of, write
+from callboard.project import names
+from callboard.project.access import (
+    Key,
+    not_again,
+    read,
+    refuse_plainly,
+    store_of,
+    was_answered,
+    write,
+)
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import sources
 from callboard.project.records import SourceIndexed
@@ -45,7 +52,7 @@ class Source(Group):
         wanted = order("source index", {}, expected_revision, request_id)
         place = _place(self._key)
         if self._answered(wanted):
-            return write(self._key, wanted, SourceIndexed, _never)
+            return write(self._key, wanted, SourceIndexed, not_again)
         found = refuse_plainly(lambda: read_work(place).checked())
         return write(
             self._key, wanted, SourceIndexed, lambda unit: sources.index(unit, place, found)
@@ -87,7 +94,7 @@ class Source(Group):
         }
         wanted = order("source patch", intent, expected_revision, request_id)
         if self._answered(wanted):
-            return write(self._key, wanted, SourcePatched, _never)
+            return write(self._key, wanted, SourcePatched, not_again)
         made = self._reviewed(place, asked, fingerprint)
         return write(
             self._key, wanted, SourcePatched, lambda unit: sources.patch(unit, place, made)
@@ -101,17 +108,8 @@ class Source(Group):
         return made
 
     def _answered(self, wanted: Order) -> bool:
-        """Whether a request was carried out before: then no file is looked at any more."""
-        request = wanted.request_id
-        if request is None:
-            return False
-        actor = store_of(self._key).actor
-        return read(self._key, lambda scope: queries.receipt(scope, request, actor)) is not None
+        return refuse_plainly(lambda: was_answered(store_of(self._key), wanted))
 
 
 def _place(key: Key) -> Place:
     return Place(store_of(key).backing.root)
-
-
-def _never(_unit: object) -> NoReturn:
-    raise AssertionError("a request that was answered before is not carried out again")

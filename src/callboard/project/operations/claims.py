@@ -116,18 +116,22 @@ def held_by(scope: Scope, session: Session) -> Claim:
     if held is not None and held.session == session.id and held.state == "active":
         return held
     details: dict[str, object] = {"session": session.id, "work": session.work}
+    hint = f"`callboard project claim acquire --session {session.id}` before you go on with it"
     if held is None:
         found = "nobody holds it"
     elif held.session == session.id:
         found = f"its claim {held.id} lapsed at {held.expires_at_ms}"
+    elif held.state == "active":
+        found = f"session {held.session} holds it"
+        hint = "change nothing in its name; take other work, or ask the holder to hand it off"
     else:
-        found = f"session {held.session} holds it" if held.state == "active" else "nobody does"
+        found = "nobody does"
     if held is not None:
         details |= {"claim": held.id, "holder": held.session, "state": held.state}
     raise CallboardError(
         "claim_not_holder",
         f"the session {session.id} holds no live claim on {names.shown(session.work)}: {found}",
-        "acquire the work before anything is done in its name",
+        hint,
         details,
     )
 

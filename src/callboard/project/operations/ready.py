@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from callboard.project import queries, ready_queries
+from callboard.project import queries
 from callboard.project.records import Claim, WorkItem, WorkView
 from callboard.project.source import fields
 from callboard.project.source.readiness import Listed, is_ready, readiness
@@ -52,11 +52,11 @@ class Facts:
             for edge in item.depends_on
             if not fields.is_external(edge)
         }
-        around = listed | ready_queries.work_by_keys(self._scope, inner - listed.keys())
+        around = listed | queries.work_by_keys(self._scope, inner - listed.keys())
         self._items |= dict.fromkeys(inner) | around
-        done = ready_queries.completed(self._scope, self._branch, around)
+        done = queries.completed(self._scope, self._branch, around)
         self._completed |= {key: key in done for key in around}
-        claims = ready_queries.claims_on(self._scope, listed)
+        claims = queries.claims_on(self._scope, listed)
         self._claims |= {key: _live(claims.get(key)) for key in listed}
 
     def item(self, key: str) -> Listed | None:
@@ -72,7 +72,7 @@ class Facts:
     def completed(self, key: str) -> bool:
         """Whether it was completed on the branch, under the criteria it has now."""
         if key not in self._completed:
-            self._completed[key] = bool(ready_queries.completed(self._scope, self._branch, [key]))
+            self._completed[key] = bool(queries.completed(self._scope, self._branch, [key]))
         return self._completed[key]
 
     def claim(self, key: str) -> Claim | None:
@@ -89,10 +89,10 @@ class Facts:
 
     def _all(self) -> None:
         """Read all that is open, and what of it was completed."""
-        for row in ready_queries.open_work(self._scope, fields.CLOSED):
+        for row in queries.open_work(self._scope, fields.CLOSED):
             item = _Row(row.key, row.status, _texts.decode(row.depends_on))
             self._items.setdefault(item.key, item)
-        done = ready_queries.all_completed(self._scope, self._branch)
+        done = queries.all_completed(self._scope, self._branch)
         for key in self._items:
             self._completed.setdefault(key, key in done)
 
@@ -114,7 +114,7 @@ def views(
     """Items with what the project knows of them on a branch, for a session where one is named."""
     facts = Facts(scope, branch)
     facts.expect(items)
-    held = ready_queries.claims_on(scope, [item.key for item in items])
+    held = queries.claims_on(scope, [item.key for item in items])
     return tuple(
         WorkView(
             **{name: getattr(item, name) for name in WorkItem.__struct_fields__},
@@ -135,10 +135,8 @@ def listing(scope: Scope, branch: str, *, limit: int) -> tuple[tuple[WorkItem, .
     found: list[WorkItem] = []
     step = limit + 1
     for start in count(0, step):
-        keys = ready_queries.likely_ready(
-            scope, branch, statuses, fields.DONE, start=start, limit=step
-        )
-        items = ready_queries.work_by_keys(scope, keys)
+        keys = queries.likely_ready(scope, branch, statuses, fields.DONE, start=start, limit=step)
+        items = queries.work_by_keys(scope, keys)
         facts = Facts(scope, branch)
         facts.expect(items.values())
         found += [items[key] for key in keys if is_ready(items[key], facts)]

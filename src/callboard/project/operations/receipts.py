@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from callboard.project import queries
 from callboard.project.operations import lookup
-from callboard.project.records import Receipt
+from callboard.project.records import ReceiptShown
 from callboard.project.unit import Scope
 
 
-def show(scope: Scope, request_id: str, actor: str) -> Receipt:
+def show(scope: Scope, request_id: str, actor: str) -> ReceiptShown:
     """The receipt of a request; that of another actor is not found."""
     found = queries.receipt(scope, request_id, actor)
     if found is None:
         lookup.missing("request", request_id, "nothing was done under it; ask again")
-    return found
+    return ReceiptShown(project_revision=scope.revision, receipt=found)

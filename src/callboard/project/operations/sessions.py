@@ -273,4 +273,9 @@ def listing(
         limit=limit + 1,
     )
     page, after = cursors.page(scope, "sessions", filters, found, limit)
-    return SessionPage(project_revision=scope.revision, sessions=page, next=after)
+    return SessionPage(
+        project_revision=scope.revision,
+        sessions=page,
+        claims=tuple(queries.open_claims(scope, sessions=[one.id for one in page])),
+        next=after,
+    )

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert
-
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
 from callboard.project.operations import lookup, ready
+from callboard.project.queries.projection import replace_projection
 from callboard.project.records import (
     Goal,
     ProjectInfo,
@@ -28,6 +27,9 @@ from callboard.project.unit import Scope, Unit
 
 READY_SHOWN = 20
 """How much ready work a project at a glance shows."""
+
+CLAIMS_SHOWN = 20
+"""How many claims it shows."""
 
 
 def replace(
@@ -44,28 +46,19 @@ def replace(
     """
     _check_twins("work", [item.key for item in items])
     _check_twins("goal", [goal.key for goal in goals])
-    for table in (schema.work_dependencies, schema.work_items, schema.goals, schema.sources):
-        unit.connection.execute(delete(table).where(unit.own(table)))
-    _insert(unit, schema.work_items, [_item_row(item) for item in items])
     edges = [
         {"work": item.key, "depends_on": other}
         for item in items
         for other in dict.fromkeys(item.depends_on)
     ]
-    _insert(unit, schema.work_dependencies, edges, placed=False)
-    _insert(unit, schema.goals, [_goal_row(goal) for goal in goals])
-    _insert(
+    replace_projection(
         unit,
-        schema.sources,
-        [
-            {
-                "path": file.path,
-                "sha256": file.sha256,
-                "size_bytes": file.size_bytes,
-                "indexed_revision": unit.revision,
-            }
-            for file in files
-        ],
+        {
+            schema.work_items: [_item_row(item) for item in items],
+            schema.work_dependencies: edges,
+            schema.goals: [_goal_row(goal) for goal in goals],
+            schema.sources: [_source_row(file, unit.revision) for file in files],
+        },
     )
     event = unit.event(
         "source.indexed",
@@ -111,6 +104,7 @@ def status(scope: Scope, *, branch: str | None, limit: int) -> Status:
         counts=queries.counts(scope),
         ready=found,
         more=more,
+        claims=tuple(queries.open_claims(scope, limit=CLAIMS_SHOWN)),
     )
 
 
@@ -147,19 +141,6 @@ def _check_twins(kind: str, keys: Sequence[str]) -> None:
             )
 
 
-def _insert(unit: Unit, table: Any, rows: list[dict[str, Any]], *, placed: bool = True) -> None:
-    if not rows:
-        return
-    own = {"tenant": unit.tenant, "project": unit.project}
-    unit.connection.execute(
-        insert(table),
-        [
-            {**own, **row, **({"position": place} if placed else {})}
-            for place, row in enumerate(rows, start=1)
-        ],
-    )
-
-
 def _item_row(item: WorkItem) -> dict[str, Any]:
     lists = ("acceptance", "depends_on", "paths", "tags")
     return {
@@ -184,4 +165,13 @@ def _goal_row(goal: Goal) -> dict[str, Any]:
         "status": goal.status,
         "source_file": goal.source_file,
         "source_sha256": goal.source_sha256,
+    }
+
+
+def _source_row(file: SourceFile, revision: int) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "sha256": file.sha256,
+        "size_bytes": file.size_bytes,
+        "indexed_revision": revision,
     }

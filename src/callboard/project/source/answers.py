@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from callboard.project.records import Answer, Event, ProjectInfo, Record, SourceFile, WorkItem
+from callboard.project.records import (
+    Answer,
+    Claim,
+    Event,
+    ProjectInfo,
+    Record,
+    SourceFile,
+    WorkItem,
+)
 from callboard.project.source.faults import Fault
 from callboard.project.source.patching import AddItem, Change, Proposal, SetFields
 
@@ -81,10 +89,23 @@ class ProposedFile(Record, frozen=True, kw_only=True):
     diff: str
 
 
+class Begun(Answer, frozen=True, kw_only=True):
+    """That a project was begun with; the rest is as in `Initialized`."""
+
+    accepted: bool = True
+    files: tuple[ProposedFile, ...]
+    project: ProjectInfo
+    branch: str
+    counts: dict[str, dict[str, int]]
+    ready: tuple[WorkItem, ...]
+    more: bool
+    claims: tuple[Claim, ...]
+
+
 class Initialized(Record, frozen=True, kw_only=True):
     """A new project: proposed, or also made where `accepted`.
 
-    The fields from `project_revision` to `more` are those of `status`; they are empty while there
+    The fields from `project_revision` to `claims` are those of `status`; they are empty while there
     is no project.
     """
 
@@ -96,3 +117,4 @@ class Initialized(Record, frozen=True, kw_only=True):
     counts: dict[str, dict[str, int]]
     ready: tuple[WorkItem, ...]
     more: bool
+    claims: tuple[Claim, ...]

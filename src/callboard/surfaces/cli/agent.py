@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from callboard import canonical
-from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS
 from callboard.board.protocol.agent_roles import UNASSIGNED
 from callboard.board.reading.summary import subject_of
@@ -25,8 +24,8 @@ from callboard.surfaces.cli.chosen import Chosen, board_of, board_options, board
 from callboard.surfaces.cli.endings import REFUSED
 from callboard.surfaces.cli.inputs import read_input
 from callboard.surfaces.cli.render import Block, Hint, bad, count, emit, faint
+from callboard.surfaces.cli.standing_in import end_like, run_command
 from callboard.surfaces.cli.summary import SummaryFile, summary_option
-from callboard.surfaces.cli.worker import end_like
 
 if TYPE_CHECKING:
     from callboard.board.agents import Activation

@@ -20,7 +20,6 @@ from callboard.board.ledger.past import LedgerAt, no_ledger_at
 from callboard.board.projection.document import state_document
 from callboard.board.protocol.operations import Actor
 from callboard.board.protocol.policy import CEILINGS
-from callboard.board.protocol.validate import parse
 from callboard.board.reading import lines, planning
 from callboard.board.reading.view import Provenance, View
 from callboard.board.storage.framing import check_ledger
@@ -44,6 +43,7 @@ from callboard.surfaces.cli.render import (
 )
 from callboard.surfaces.cli.schema import schema
 from callboard.surfaces.cli.words import basis_text, stop_text
+from callboard.validate import parse
 
 _FILE = click.argument("file", required=False, metavar="[FILE|-]")
 _PLAN_FIELDS = (

@@ -17,7 +17,7 @@ from callboard.board.outputs.worktree import lies_in_a_run
 from callboard.board.protocol.agent_roles import AGENT_ROLES
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, board_options
-from callboard.surfaces.cli.project_mcp import project
+from callboard.surfaces.cli.project.mcp import project
 
 if TYPE_CHECKING:
     from callboard.surfaces.mcp.session import Session

@@ -18,11 +18,11 @@ from callboard.board.outputs.decision import (
     parse_question,
 )
 from callboard.board.protocol.contract import contract_faults
-from callboard.board.protocol.validate import Fault
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import boardless_options
 from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 from callboard.surfaces.cli.render import Block, Hint, Table, bad, count, emit, faint
+from callboard.validate import Fault
 
 _FILE = click.argument("file", default=STANDARD_INPUT, metavar="[FILE|-]")
 

@@ -41,7 +41,7 @@ VERBS = {
     "agent": ("agent", "agent", "Start agents that post work or ask for batches."),
     "outputs": ("outputs", "outputs", "Ask the gate of the outputs: scopes and contracts."),
     "project": (
-        "project",
+        "project.commands",
         "project",
         "Who holds what: work, sessions, claims, branches, history.",
     ),

@@ -7,18 +7,16 @@ run is over. None of them opens a repository's ledger or needs a credential.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import get_args
 
 import click
 import msgspec
 
 from callboard import canonical
 from callboard.board.outputs.closed import NONE_CLOSED, ClosedClaims, read_closed
-from callboard.board.outputs.command import run_command
 from callboard.board.outputs.messages import BODY_LIMITS, Outcome
 from callboard.board.outputs.scope import SELECTOR, resolve
 from callboard.board.outputs.staging import Receipt, Stager, read_assignment
@@ -29,6 +27,7 @@ from callboard.regular import shown_name
 from callboard.surfaces.cli.chosen import Chosen, board_options
 from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 from callboard.surfaces.cli.render import emit
+from callboard.surfaces.cli.standing_in import end_like, run_command
 
 ASSIGNMENT_VARIABLE = "CALLBOARD_ASSIGNMENT"
 STAGING_VARIABLE = "CALLBOARD_STAGING"
@@ -241,28 +240,6 @@ def _stage_end(
         # Without a finish the claim is cancelled all the same, so the command's end counts more.
         click.echo(f"the cancellation could not be staged: {error}", err=True)
         return None, outcome
-
-
-def end_like(ctx: click.Context, status: int) -> NoReturn:
-    """End as the command did, by the same signal where it was one."""
-    if status < 0:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if -status not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(-status, signal.SIG_DFL)
-        _leave_no_core()
-        os.kill(os.getpid(), -status)
-        # A signal whose default is to be ignored ends nobody.
-        ctx.exit(128 - status)
-    ctx.exit(status)
-
-
-def _leave_no_core() -> None:
-    """The command may have dumped core; this process has nothing to tell."""
-    import resource
-
-    _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 def _emit_receipt(ctx: click.Context, receipt: Receipt, what: str) -> None:

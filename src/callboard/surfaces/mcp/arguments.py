@@ -1,4 +1,4 @@
-"""What the tools take: one closed record a tool, from which its schema and its judge are made.
+"""What the board's tools take: one closed record a tool.
 
 The handle of a Claim is the exception: whatever is given reaches the one rule for selectors, which
 alone tells what is absent from what is null or empty.
@@ -6,19 +6,14 @@ alone tells what is absent from what is null or empty.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard.board.outputs.messages import Outcome
 from callboard.board.outputs.scope import SELECTOR
-from callboard.board.protocol.policy import Record
-from callboard.board.protocol.validate import parse
 from callboard.board.reading.columns import Column
-from callboard.errors import CallboardError
-
-T = TypeVar("T", bound=Record)
+from callboard.surfaces.mcp.closed import Arguments, closed_schema
 
 MAX_LIMIT = 200
 _BODIES = "Also give payloads and Results, as far as they fit."
@@ -30,7 +25,7 @@ Handle = Annotated[Any, Meta(description=_CLAIM)]
 Text = Annotated[str, Meta(max_length=512)]
 
 
-class ReadArguments(Record, frozen=True, kw_only=True):
+class ReadArguments(Arguments, frozen=True, kw_only=True):
     """Which nodes to list."""
 
     column: Annotated[Column, Meta(description="Only nodes of this column.")] | UnsetType = UNSET
@@ -46,7 +41,7 @@ class ReadArguments(Record, frozen=True, kw_only=True):
     bodies: Annotated[bool, Meta(description=_BODIES)] | UnsetType = UNSET
 
 
-class ExplainArguments(Record, frozen=True, kw_only=True):
+class ExplainArguments(Arguments, frozen=True, kw_only=True):
     """Which node to explain: by its id, or by a Claim of this run."""
 
     work_id: (
@@ -57,7 +52,7 @@ class ExplainArguments(Record, frozen=True, kw_only=True):
     bodies: Annotated[bool, Meta(description=_BODIES)] | UnsetType = UNSET
 
 
-class FinishArguments(Record, frozen=True, kw_only=True):
+class FinishArguments(Arguments, frozen=True, kw_only=True):
     """How one Claim ended."""
 
     outcome: Annotated[
@@ -66,37 +61,16 @@ class FinishArguments(Record, frozen=True, kw_only=True):
     claim_handle: Handle = UNSET
 
 
-def schema_of(kind: type[Record], *, has_claims: bool) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments: a plain object that is closed.
+def schema_of(kind: type[Arguments], *, has_claims: bool) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments.
 
     Who holds no Claim is not shown how to name one; naming one is refused all the same.
     """
-    _references, components = msgspec.json.schema_components([kind])
-    found: dict[str, Any] = components[kind.__name__]
+    found = closed_schema(kind)
     properties = found["properties"]
-    for field in properties.values():
-        if "enum" in field:
-            field["type"] = "string"
     if SELECTOR in properties:
         # What else is given for it is the rule's to refuse, with a code that says why.
         properties[SELECTOR] = {"type": "string", **properties[SELECTOR]}
         if not has_claims:
             del properties[SELECTOR]
-    return {
-        "type": "object",
-        "properties": {
-            name: {key: value for key, value in field.items() if key != "default"}
-            for name, field in properties.items()
-        },
-        "required": found["required"],
-        "additionalProperties": False,
-    }
-
-
-def read_arguments(kind: type[T], raw: dict[str, Any], tool: str) -> T:
-    """The arguments of a call, or `arguments_invalid` with every fault."""
-    try:
-        return parse(kind, raw, what=f"arguments of {tool}", code="arguments_invalid")
-    except CallboardError as error:
-        error.hint = "correct the named fields; a field that is not needed is left out, not null"
-        raise
+    return found

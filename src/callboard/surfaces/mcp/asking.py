@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType
 
 from callboard import canonical
-from callboard.board.protocol.policy import Record
 from callboard.surfaces.mcp.answers import Document
 from callboard.surfaces.mcp.arguments import Handle
+from callboard.surfaces.mcp.closed import Arguments
 from callboard.surfaces.mcp.handing_over import selected, staged
 from callboard.surfaces.mcp.session import Session
 
@@ -24,14 +24,14 @@ _PLAN = (
 )
 
 
-class SubmitArguments(Record, frozen=True, kw_only=True):
+class SubmitArguments(Arguments, frozen=True, kw_only=True):
     """A plan to post."""
 
     plan: Annotated[dict[str, Any], Meta(description=_PLAN)]
     claim_handle: Handle = UNSET
 
 
-class DispatchArguments(Record, frozen=True, kw_only=True):
+class DispatchArguments(Arguments, frozen=True, kw_only=True):
     """How large a batch to ask for, at most."""
 
     max_claims: (

@@ -17,13 +17,13 @@ from callboard.board.outputs.messages import MAX_PATCH_PATHS, MAX_REASON
 from callboard.board.outputs.scope import SELECTOR
 from callboard.board.outputs.staging import AgentReceipt, Given, Receipt, Selector, Stager
 from callboard.board.protocol.output_types import is_own_type
-from callboard.board.protocol.policy import Record
-from callboard.board.protocol.validate import near, show
 from callboard.errors import CallboardError
 from callboard.surfaces.mcp.answers import Document
 from callboard.surfaces.mcp.arguments import FinishArguments, Handle
+from callboard.surfaces.mcp.closed import Arguments
 from callboard.surfaces.mcp.preview import PROVENANCE
 from callboard.surfaces.mcp.session import Session
+from callboard.validate import near, show
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ OWN = "TYPE"
 """How the types of a project's own are called where the types are listed."""
 
 
-class OutputArguments(Record, frozen=True, kw_only=True):
+class OutputArguments(Arguments, frozen=True, kw_only=True):
     """One output of one Claim; which fields go with which type says the tool's description."""
 
     type: Annotated[str, Meta(description="The type of the output.", max_length=256)]

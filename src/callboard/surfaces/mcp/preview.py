@@ -16,8 +16,8 @@ from callboard.board.outputs.agent_staging import AgentStager
 from callboard.board.outputs.folder import StagingFolder
 from callboard.board.outputs.judgement import Judge
 from callboard.board.outputs.messages import Terms, read_terms
+from callboard.board.outputs.playing import play
 from callboard.board.protocol.commit import Assignment
-from callboard.errors import CallboardError
 from callboard.surfaces.mcp.answers import Document, size_of
 from callboard.surfaces.mcp.session import Session
 
@@ -66,17 +66,11 @@ def _judged(folder: StagingFolder, assignment: Assignment) -> tuple[list[Documen
     judge = Judge(assignment, terms, folder.load, INTENT_CHECKS)
     intents: list[Document] = []
     refused = 0
-    for staged in folder.messages():
-        if staged.error is not None:
+    for verdict in play(folder.messages(), judge):
+        if verdict.accepted is None:
             refused += 1
-            continue
-        try:
-            accepted = judge.accept(staged.value)
-        except CallboardError:
-            refused += 1
-            continue
-        if not accepted.repeated:
-            intents.append(_intent(staged.value, accepted.handle))
+        elif not verdict.accepted.repeated:
+            intents.append(_intent(verdict.message.value, verdict.accepted.handle))
     return intents, refused, judge
 
 

@@ -16,13 +16,13 @@ from msgspec import UNSET
 
 from callboard import canonical
 from callboard.board.outputs.scope import SELECTOR, resolve
-from callboard.board.protocol.validate import show
 from callboard.board.reading.activation_document import Node, PoolFacts
 from callboard.errors import CallboardError
 from callboard.surfaces.mcp.answers import MAX_ANSWER_BYTES, Document, add_fitting, size_of
 from callboard.surfaces.mcp.arguments import ExplainArguments, ReadArguments
 from callboard.surfaces.mcp.preview import preview
 from callboard.surfaces.mcp.session import Session
+from callboard.validate import show
 
 _LIMIT = 50
 _BODIES = ("payload", "result")

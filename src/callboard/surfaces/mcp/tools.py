@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, get_args
 
 from callboard.board.outputs.agent_intents import MAY_STAGE
-from callboard.board.protocol.policy import Record
-from callboard.board.protocol.validate import near, show
 from callboard.board.reading.activation_document import Role
 from callboard.errors import CallboardError
 from callboard.surfaces.mcp import asking, handing_over, reading
@@ -20,11 +18,12 @@ from callboard.surfaces.mcp.arguments import (
     ExplainArguments,
     FinishArguments,
     ReadArguments,
-    read_arguments,
     schema_of,
 )
+from callboard.surfaces.mcp.closed import Arguments, read_arguments
 from callboard.surfaces.mcp.session import Session
 from callboard.surfaces.mcp.toolbox import Listing
+from callboard.validate import near, show
 
 EVERYBODY: tuple[Role, ...] = get_args(Role)
 WORKER: tuple[Role, ...] = ("worker",)
@@ -50,7 +49,7 @@ class Tool(NamedTuple):
     name: str
     title: str
     description: str
-    arguments: type[Record]
+    arguments: type[Arguments]
     roles: tuple[Role, ...]
     call: Callable[[Session, Any, Mapping[str, Any]], Document]
     stages: bool = True

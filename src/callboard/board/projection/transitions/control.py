@@ -11,8 +11,8 @@ from callboard.board.projection.state import Projection
 from callboard.board.projection.transitions.context import Context
 from callboard.board.protocol.operations import Control, Policy
 from callboard.board.protocol.rules import policy_faults
-from callboard.board.protocol.validate import refuse
 from callboard.errors import CallboardError
+from callboard.validate import refuse
 
 MAX_UNSETTLED_NAMED = 20
 MAX_UNSETTLED_SHOWN = 3

@@ -15,8 +15,8 @@ from callboard.board.projection.transitions.evidence import ALL_SOURCES, check_e
 from callboard.board.protocol.operations import Actor, Work
 from callboard.board.protocol.policy import Pool
 from callboard.board.protocol.rules import work_faults
-from callboard.board.protocol.validate import refuse
 from callboard.errors import CallboardError
+from callboard.validate import refuse
 
 _MAX_LISTED = 5
 _REMEDY_KINDS = frozenset({"delivery", "reconciliation"})

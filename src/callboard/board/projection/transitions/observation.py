@@ -11,9 +11,9 @@ from callboard.board.projection.transitions.context import Context
 from callboard.board.protocol import identities
 from callboard.board.protocol.operations import Observation
 from callboard.board.protocol.rules import observation_faults
-from callboard.board.protocol.validate import refuse
 from callboard.canonical import encode_trusted
 from callboard.errors import CallboardError
+from callboard.validate import refuse
 
 
 def apply_observation(projection: Projection, _context: Context, operation: Observation) -> None:

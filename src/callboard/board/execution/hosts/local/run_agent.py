@@ -14,9 +14,9 @@ from callboard.board.execution.hosts.local.run_folder import RunFolder
 from callboard.board.execution.site import Site
 from callboard.board.outputs.context import CONTEXT_VARIABLE
 from callboard.board.protocol.commit import Assignment
-from callboard.board.protocol.validate import is_text
 from callboard.board.reading.activation import Viewer
 from callboard.board.reading.view import View
+from callboard.validate import is_text
 
 
 def put_agent_files(

@@ -47,7 +47,7 @@ def claim_line(one: Document) -> str:
 def claim_state(one: Document) -> str:
     """How a claim stands; one that is past its end and was not taken over is lapsed."""
     if one["state"] == "expired" and one["released_at_ms"] is None:
-        return f"lapsed at {local_time(one['expires_at_ms'])}"
+        return f"lease lapsed at {local_time(one['expires_at_ms'])}"
     if one["state"] != "active":
         return f"{one['state']} at {local_time(one['released_at_ms'])}"
     if one["expires_at_ms"] is None:
@@ -79,6 +79,11 @@ def _changed(document: Document) -> Iterable[Block]:
     for one in document.get("closed_claims", ()):
         yield claim_line(one)
     yield _revision(document)
+    if document.get("session") and document.get("claim", "none was asked for") is None:
+        yield Hint(
+            f"callboard project claim acquire --session {document['session']['id']}",
+            "it holds nothing; to hold its work: ",
+        )
 
 
 def _event(one: Document) -> str:
@@ -114,14 +119,28 @@ def _status(document: Document) -> Iterable[Block]:
     yield _revision(document)
     for kind, numbers in document["counts"].items():
         told = ", ".join(f"{number} {state}" for state, number in numbers.items()) or "none"
-        yield f"{kind}: {told}"
+        yield f"{_KINDS.get(kind, kind)}: {told}"
+    rows = [(one["work"], one["agent"], one["branch"], _lease(one)) for one in document["claims"]]
+    if rows:
+        yield Table(("work", "agent", "on", "claim"), rows)
     yield from _ready(document)
+
+
+_KINDS = {"work": "work, as the files have it", "claims": "claims so far"}
+
+
+def _lease(claim: Document) -> str:
+    """How a claim that nobody ended stands, and until when."""
+    return ("live, " if claim["state"] == "active" else "") + claim_state(claim)
+
+
+_STANDING = Hint("callboard project work list", "how each piece of work stands: ")
 
 
 def _ready(document: Document) -> Iterable[Block]:
     if not document["ready"]:
         yield f"nothing is ready on branch {document['branch']}"
-        yield Hint("callboard project work show WORK says why", "look: ")
+        yield _STANDING
         return
     rows = [
         (one["key"], "-" if one["priority"] is None else str(one["priority"]), _cut(one["title"]))
@@ -196,6 +215,7 @@ def _completed(document: Document) -> Iterable[Block]:
 def _next(document: Document) -> Iterable[Block]:
     if document["session"] is None:
         yield f"nothing is ready on branch {document['branch']}"
+        yield _STANDING
         return
     yield heading(f"{document['work']['key']}: {document['work']['title']}")
     yield from _changed({**document, "branch": None})
@@ -217,11 +237,23 @@ def _session_show(document: Document) -> Iterable[Block]:
 
 
 def _sessions(document: Document) -> Iterable[Block]:
+    leases = {
+        one["session"]: "live" if one["state"] == "active" else "lease lapsed"
+        for one in document["claims"]
+    }
     rows = [
-        (one["id"], one["agent"], one["work"], one["branch"], one["state"])
+        (
+            one["id"],
+            one["agent"],
+            one["work"],
+            one["branch"],
+            one["state"],
+            leases.get(one["id"], "-"),
+        )
         for one in document["sessions"]
     ]
-    yield Table(("session", "agent", "work", "branch", "state"), rows) if rows else "no sessions"
+    headers = ("session", "agent", "work", "branch", "state", "claim")
+    yield Table(headers, rows) if rows else "no sessions"
     yield from _more(document)
 
 
@@ -256,7 +288,7 @@ def _events(document: Document) -> Iterable[Block]:
         )
         for one in document["events"]
     ]
-    headers = ("", "at", "type", "work", "branch", "body")
+    headers = ("seq", "at", "type", "work", "branch", "body")
     yield Table(headers, rows) if rows else "no events"
     yield from _more(document)
 
@@ -269,6 +301,13 @@ def _evidences(document: Document) -> Iterable[Block]:
     headers = ("evidence", "work", "branch", "counts as", "kind", "summary")
     yield Table(headers, rows) if rows else "no evidence"
     yield from _more(document)
+
+
+def _receipt(document: Document) -> Iterable[Block]:
+    one = document["receipt"]
+    yield f"request {one['request_id']}: {one['operation']} by {one['actor']}"
+    yield f"done {local_time(one['at_ms'])}, at revision {one['revision']}"
+    yield from _changed({**one["outcome"], "project_revision": document["project_revision"]})
 
 
 def _scan(document: Document) -> Iterable[Block]:
@@ -328,6 +367,7 @@ _WORDS: dict[Sequence[str], Callable[[Document], Iterable[Block]]] = {
     ("branch", "list"): _branches,
     ("event", "list"): _events,
     ("evidence", "list"): _evidences,
+    ("receipt", "show"): _receipt,
     ("source", "scan"): _scan,
     ("source", "index"): _indexed,
     ("source", "patch"): _patched,

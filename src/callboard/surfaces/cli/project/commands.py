@@ -16,10 +16,10 @@ from callboard.project.operation import Operation, Parameter
 from callboard.project.operations_table import OPERATIONS
 from callboard.surfaces.cli.chosen import Chosen, project_options
 from callboard.surfaces.cli.endings import NOTHING
-from callboard.surfaces.cli.project_caller import AGENT_VARIABLE, caller_of
-from callboard.surfaces.cli.project_guide import guide
-from callboard.surfaces.cli.project_keep import keep
-from callboard.surfaces.cli.project_values import Changes, Whole, json_value, pairs_value
+from callboard.surfaces.cli.project.caller import AGENT_VARIABLE, caller_of
+from callboard.surfaces.cli.project.guide import guide
+from callboard.surfaces.cli.project.keep import keep
+from callboard.surfaces.cli.project.values import Changes, Whole, json_value, pairs_value
 from callboard.surfaces.cli.render import write_json, write_text
 
 NOUNS = {
@@ -29,6 +29,7 @@ NOUNS = {
     "branch": "Work branches: histories apart. They are none of Git's.",
     "event": "What happened, in order.",
     "evidence": "What shows that acceptance criteria are met.",
+    "receipt": "What came of requests that were named.",
     "source": "The work files: read, index, change.",
     "doctor": "What is wrong, and the repairs.",
 }
@@ -138,7 +139,7 @@ def answer(chosen: Chosen, document: dict[str, Any], blocks: Callable[[], Iterab
 
 
 def _blocks(operation: Operation, document: dict[str, Any]) -> Iterable[Any]:
-    from callboard.surfaces.cli.project_words import blocks_of
+    from callboard.surfaces.cli.project.words import blocks_of
 
     return blocks_of(operation, document)
 

@@ -1,4 +1,4 @@
-"""Running a worker's command as if it stood in this process's place.
+"""Running a command as if it stood in this process's place, and ending as it did.
 
 The command has this process's files, folder and environment; signals that arrive here reach it.
 What its end means is the caller's to say.
@@ -7,10 +7,15 @@ What its end means is the caller's to say.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
+from typing import NoReturn
+
+import click
 
 from callboard.errors import CallboardError
 
@@ -48,6 +53,28 @@ def run_command(
             if begun is not None:
                 begun(process.pid)
             return process.wait()
+
+
+def end_like(ctx: click.Context, status: int) -> NoReturn:
+    """End as the command did, by the same signal where it was one."""
+    if status < 0:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if -status not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-status, signal.SIG_DFL)
+        _leave_no_core()
+        os.kill(os.getpid(), -status)
+        # A signal whose default is to be ignored ends nobody.
+        ctx.exit(128 - status)
+    ctx.exit(status)
+
+
+def _leave_no_core() -> None:
+    """The command may have dumped core; this process has nothing to tell."""
+    import resource
+
+    _soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
 
 
 class _Relay:

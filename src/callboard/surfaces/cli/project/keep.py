@@ -16,9 +16,10 @@ import click
 
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, project_options
-from callboard.surfaces.cli.project_caller import caller_of
-from callboard.surfaces.cli.project_values import Whole
+from callboard.surfaces.cli.project.caller import caller_of
+from callboard.surfaces.cli.project.values import Whole
 from callboard.surfaces.cli.render import write_json
+from callboard.surfaces.cli.standing_in import end_like, run_command
 from callboard.visible import visible
 
 if TYPE_CHECKING:
@@ -52,6 +53,18 @@ GRACE_MS = 10_000
     metavar="N",
     help="How long a command that is stopped has between SIGTERM and SIGKILL.",
 )
+@click.option(
+    "--expected-revision",
+    type=Whole(),
+    metavar="N",
+    help="Refuse the first renewal, and do not begin, unless the project is at this revision.",
+)
+@click.option(
+    "--request-id",
+    metavar="ID",
+    help="Name the first renewal. Said again it is no new one; the claim is renewed and kept "
+    "all the same, and the command runs again.",
+)
 @project_options
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
@@ -61,6 +74,8 @@ def keep(
     ttl_ms: int | float,
     let_run: bool,
     grace_ms: int,
+    expected_revision: int | float | None,
+    request_id: str | None,
     command: tuple[str, ...],
 ) -> None:
     """Run COMMAND, and renew the session's claim until it ends.
@@ -70,11 +85,18 @@ def keep(
     the command the claim stays until its end. With --json the command's standard output goes to
     standard error.
     """
-    from callboard.board.outputs.command import run_command
     from callboard.project.keeping import Keeper
 
     stopper = Stopper(is_on=not let_run, grace_s=grace_ms / 1000)
-    keeper = Keeper(caller_of(ctx), session, ttl_ms, lost=stopper.lost, troubled=_say_trouble)
+    keeper = Keeper(
+        caller_of(ctx),
+        session,
+        ttl_ms,
+        lost=stopper.lost,
+        troubled=_say_trouble,
+        expected_revision=expected_revision,
+        request_id=request_id,
+    )
     in_json = ctx.ensure_object(Chosen).json
     with keeper:
         stdout = sys.stderr.fileno() if in_json else None
@@ -88,8 +110,6 @@ def keep(
 def _end(
     ctx: click.Context, keeper: Keeper, stopper: Stopper, status: int, *, in_json: bool
 ) -> None:
-    from callboard.surfaces.cli.worker import end_like
-
     if stopper.has_stopped:
         assert keeper.loss is not None
         raise CallboardError(

@@ -17,8 +17,8 @@ from callboard.board.protocol import operations as ops
 from callboard.board.protocol import policy as records
 from callboard.board.protocol.rules import observation_faults, policy_faults, work_faults
 from callboard.board.protocol.scalars import Identity
-from callboard.board.protocol.validate import MAX_FAULTS, faults_of, parse, pointer_step, show
 from callboard.errors import CallboardError
+from callboard.validate import MAX_FAULTS, faults_of, parse, pointer_step, show
 from tests.board import building as make
 
 Edit = Callable[[Any], Any]

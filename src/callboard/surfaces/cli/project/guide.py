@@ -23,7 +23,10 @@ Every command takes --json. Your name is CALLBOARD_AGENT, or --agent; it is decl
    What an earlier session of it left: callboard project session list --work WORK, then
      callboard project session show SESSION
 
-2. Hold it. Only who holds the work changes anything for it. Renew before the time is over:
+2. Hold it. Only who holds the work changes anything for it: the answer has a claim, and where that
+   is null you hold nothing yet. Take the work for a session that holds nothing:
+     callboard project claim acquire --session SESSION --ttl-ms 600000
+   Renew before the time is over:
      callboard project claim renew --session SESSION --ttl-ms 600000
    or run long commands so that it is renewed meanwhile:
      callboard project claim keep --session SESSION --ttl-ms 60000 -- COMMAND
@@ -35,7 +38,8 @@ Every command takes --json. Your name is CALLBOARD_AGENT, or --agent; it is decl
 
 4. Hand off what somebody else is to go on with:
      callboard project session handoff --session SESSION --agent NAME
-   Go on with a session that stopped, and hold its work again:
+   Go on with a session that stopped. --ttl-ms holds its work again; without it you hold nothing
+   where the session was interrupted, or its claim lapsed:
      callboard project session resume --from SESSION --ttl-ms 600000
 
 5. End. Show each acceptance criterion, in its own words, then complete the work and end:

@@ -1,7 +1,7 @@
-"""The questions to the tables behind readiness; all others are in `queries`.
+"""What readiness asks of the tables: work, completions and claims by the list.
 
-They are asked of ten thousand pieces of work at a time, so each statement is built once, and given
-its values when it is carried out. Nothing is written.
+It is asked of ten thousand pieces of work at a time, so each statement is built once, and given
+its values when it is carried out.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from sqlalchemy import FromClause, Row, Select, bindparam, exists, not_, or_, select
+from sqlalchemy import FromClause, Row, Select, bindparam, exists, not_, select
 
 from callboard.project import schema
-from callboard.project.queries import as_claim, as_work_item
+from callboard.project.queries.claims import as_claim, not_lapsed
+from callboard.project.queries.work import as_work_item
 from callboard.project.records import Claim, WorkItem
 from callboard.project.unit import Scope
 
@@ -129,7 +130,7 @@ def _likely_ready() -> Select[Any]:
     claimed = select(_claim.c.work).where(
         _own(_claim),
         _claim.c.state == "active",
-        or_(_claim.c.expires_at_ms.is_(None), _claim.c.expires_at_ms > bindparam("now_ms")),
+        not_lapsed(_claim),
     )
     waits = select(_edge.c.work).where(
         _own(_edge),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import click
 
 from callboard.surfaces.cli.chosen import project_options
-from callboard.surfaces.cli.project_caller import AGENT_VARIABLE, caller_of
+from callboard.surfaces.cli.project.caller import AGENT_VARIABLE, caller_of
 
 
 @click.command(short_help="Serve a project's tools over stdio.")

@@ -1,0 +1,1 @@
+"""The commands of a project. They know nothing of the board."""
