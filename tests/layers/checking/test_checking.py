@@ -27,9 +27,7 @@ ATTEMPT = f"{R}/attempts/0001_planner"
 Damage = Callable[[Disk], object]
 
 
-@pytest.fixture
-def grown(disk: Disk) -> Disk:
-    """R with the ended child A and the live child B, whose live child B1 carries out a task."""
+def grow(disk: Disk) -> None:
     root = trees.start(disk)
     trees.attempt(disk, root)
     first = trees.grow(disk, root, "A")
@@ -38,6 +36,12 @@ def grown(disk: Disk) -> Disk:
     below = trees.grow(disk, second, "B1")
     trees.attempt(disk, below)
     trees.attempt(disk, below, 2, under_way=True)
+
+
+@pytest.fixture
+def grown(disk: Disk, copied: Callable[[Callable[[Disk], object], Disk], None]) -> Disk:
+    """R with the ended child A and the live child B, whose live child B1 carries out a task."""
+    copied(grow, disk)
     return disk
 
 
