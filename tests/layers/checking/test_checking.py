@@ -171,6 +171,22 @@ def test_an_acceptance_speaks_of_the_outcome_that_is_there(grown: Disk) -> None:
     assert ("layer_corrupt", f"{R}/parent_acceptance/req.B.json") in places(grown)
 
 
+def test_the_files_of_the_roles_are_those_of_the_contract(grown: Disk) -> None:
+    folder = f"{R}/workflows"
+    grown.make_folder(f"{folder}/planner")
+    grown.publish(f"{folder}/planner/config.yaml", trees.CONFIG)
+    grown.publish(f"{folder}/planner/prompt.md", trees.PROMPT)
+    assert told(grown) == []
+    grown.publish(f"{folder}/planner/config.yaml", b"other")
+    grown.remove(f"{folder}/planner/prompt.md")
+    grown.make_folder(f"{folder}/unknown")
+    assert places(grown) == {
+        ("hash_mismatch", f"{folder}/planner/config.yaml"),
+        ("layer_corrupt", f"{folder}/planner/prompt.md"),
+        ("foreign_file", f"{folder}/unknown"),
+    }
+
+
 # --- topology -------------------------------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ _FILES = frozenset(
     {"session.json", "goal.md", "goal_contract.json", "workflow_contract.json", "state.json"}
     | {"children.json", "events.jsonl", "control.json", "accepted_request.json"}
 )
-_TOP = frozenset(folder.partition("/")[0] for folder in tree.FOLDERS)
+_TOP = frozenset({folder.partition("/")[0] for folder in tree.FOLDERS} | {"workflows"})
 _RECEIPT = ".receipt.json"
 _AGENTS = (
     "inputs", "inputs/artifacts", "project_state", "project_state/dispatch_inputs", "eval_checks",
@@ -128,7 +128,21 @@ def _check_frozen(desk: Desk, facts: Facts) -> WorkflowContract | None:
     if found is not None and session is not None and found.workflow_set != session.workflow_set:
         message = f"it is of the set {found.workflow_set}, the layer's is {session.workflow_set}"
         desk.findings.add("layer_corrupt", place, message)
+    if found is not None:
+        _check_workflows(desk, facts.file("workflows"), found)
     return found
+
+
+def _check_workflows(desk: Desk, folder: str, contract: WorkflowContract) -> None:
+    """The files of the roles, where the layer was made with them."""
+    if folder not in desk.survey.folders:
+        return
+    roles = {role.name: role for role in contract.roles}
+    for name, kind in desk.entries(folder):
+        desk.stray(folder, name, kind, expected=name in roles and kind == "folder")
+    for name, role in roles.items():
+        desk.unchanged(f"{folder}/{name}/config.yaml", role.config_sha256)
+        desk.unchanged(f"{folder}/{name}/prompt.md", role.prompt_sha256)
 
 
 def _check_state(desk: Desk, facts: Facts) -> None:
