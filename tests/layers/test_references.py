@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 
@@ -15,18 +16,29 @@ from tests.layers import trees
 R = ".callboard/layers/sessions/R"
 
 
-@pytest.fixture
-def layers(disk: Disk) -> dict[str, tree.Layer]:
-    """R with the children A (and A1 in it) and B; another root S with a child T."""
+PLACES = {
+    "R": R, "A": f"{R}/children/A", "A1": f"{R}/children/A/children/A1", "B": f"{R}/children/B",
+    "S": ".callboard/layers/sessions/S", "T": ".callboard/layers/sessions/S/children/T",
+}  # fmt: skip
+
+
+def grow(disk: Disk) -> None:
     root = trees.start(disk, "R")
     first = trees.grow(disk, root, "A")
     below = trees.grow(disk, first, "A1")
     trees.end(disk, first, below)
     trees.end(disk, root, first)
-    second = trees.grow(disk, root, "B")
-    other = trees.start(disk, "S")
-    last = trees.grow(disk, other, "T")
-    return {"R": root, "A": first, "A1": below, "B": second, "S": other, "T": last}
+    trees.grow(disk, root, "B")
+    trees.grow(disk, trees.start(disk, "S"), "T")
+
+
+@pytest.fixture
+def layers(
+    disk: Disk, copied: Callable[[Callable[[Disk], object], Disk], None]
+) -> dict[str, tree.Layer]:
+    """R with the children A (and A1 in it) and B; another root S with a child T."""
+    copied(grow, disk)
+    return {name: tree.read_layer(disk, place) for name, place in PLACES.items()}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ from tests.layers import trees
 FILES = (
     "session.json", "state.json", "children.json", "goal_contract.json", "workflow_contract.json",
 )  # fmt: skip
+
+
+Copied = Callable[[Callable[[Disk], object], Disk], None]
 
 
 def read_all(disk: Disk, place: str) -> None:
@@ -264,13 +268,13 @@ def _huge(path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_told_and_never_guessed(
-    disk: Disk, name: str, damage: object, says: str
+    disk: Disk, copied: Copied, name: str, damage: Callable[[Path], None], says: str
 ) -> None:
-    root = trees.start(disk)
+    copied(trees.start, disk)
+    root = tree.root(disk)
     file = disk.path(root.file(name))
     # A whole one lies beside it, as a write that was killed would leave it.
     file.with_name(f".{name}.0123456789abcdef.tmp").write_bytes(file.read_bytes())
-    assert callable(damage)
     damage(file)
     before = trees.everything(disk.root)
     error = refused(read_all, disk, root.place)

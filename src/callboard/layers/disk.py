@@ -20,6 +20,7 @@ from callboard.errors import CallboardError
 from callboard.regular import open_regular, read_regular, shown_name
 
 MAX_STEPS = 256
+MAX_STEP_BYTES = 255
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -268,11 +269,12 @@ def _steps(place: str) -> list[str]:
     steps = place.split("/") if place else []
     if len(steps) > MAX_STEPS or "\0" in place or any(step in ("", ".", "..") for step in steps):
         raise _outside(place)
-    if not place.isascii():
-        try:
-            os.fsencode(place)
-        except UnicodeEncodeError as error:
-            raise _outside(place) from error
+    try:
+        longest = max(map(len, os.fsencode(place).split(b"/")))
+    except UnicodeEncodeError as error:
+        raise _outside(place) from error
+    if longest > MAX_STEP_BYTES:
+        raise _outside(place)
     return steps
 
 

@@ -27,9 +27,7 @@ ATTEMPT = f"{R}/attempts/0001_planner"
 Damage = Callable[[Disk], object]
 
 
-@pytest.fixture
-def grown(disk: Disk) -> Disk:
-    """R with the ended child A and the live child B, whose live child B1 carries out a task."""
+def grow(disk: Disk) -> None:
     root = trees.start(disk)
     trees.attempt(disk, root)
     first = trees.grow(disk, root, "A")
@@ -38,6 +36,12 @@ def grown(disk: Disk) -> Disk:
     below = trees.grow(disk, second, "B1")
     trees.attempt(disk, below)
     trees.attempt(disk, below, 2, under_way=True)
+
+
+@pytest.fixture
+def grown(disk: Disk, copied: Callable[[Callable[[Disk], object], Disk], None]) -> Disk:
+    """R with the ended child A and the live child B, whose live child B1 carries out a task."""
+    copied(grow, disk)
     return disk
 
 
@@ -165,6 +169,22 @@ def test_an_acceptance_speaks_of_the_outcome_that_is_there(grown: Disk) -> None:
     assert places(grown) == {("hash_mismatch", place)}
     grown.move(place, f"{R}/parent_acceptance/req.B.json")
     assert ("layer_corrupt", f"{R}/parent_acceptance/req.B.json") in places(grown)
+
+
+def test_the_files_of_the_roles_are_those_of_the_contract(grown: Disk) -> None:
+    folder = f"{R}/workflows"
+    grown.make_folder(f"{folder}/planner")
+    grown.publish(f"{folder}/planner/config.yaml", trees.CONFIG)
+    grown.publish(f"{folder}/planner/prompt.md", trees.PROMPT)
+    assert told(grown) == []
+    grown.publish(f"{folder}/planner/config.yaml", b"other")
+    grown.remove(f"{folder}/planner/prompt.md")
+    grown.make_folder(f"{folder}/unknown")
+    assert places(grown) == {
+        ("hash_mismatch", f"{folder}/planner/config.yaml"),
+        ("layer_corrupt", f"{folder}/planner/prompt.md"),
+        ("foreign_file", f"{folder}/unknown"),
+    }
 
 
 # --- topology -------------------------------------------------------------------------------------

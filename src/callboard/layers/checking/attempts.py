@@ -10,7 +10,6 @@ from callboard.layers.records.attempt import (
     AttemptFinished,
     AttemptProcess,
     AttemptResult,
-    TraceManifest,
     TraceSeal,
 )
 from callboard.layers.records.base import digest
@@ -159,4 +158,4 @@ def _check_seals(desk: Desk, layer: str, session: Session | None) -> None:
         manifest = f"{home}/attempts/{name}/manifest.json"
         # A trace may be pruned; the seal stays.
         if is_id(name) and desk.disk.kind(manifest) is not None:
-            desk.frozen(manifest, TraceManifest, seal.manifest_sha256)
+            desk.unchanged(manifest, seal.manifest_sha256)
