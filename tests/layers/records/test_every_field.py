@@ -49,7 +49,7 @@ TABLE = {
     " limits?:Limits goal_sha256:sha goal_contract_sha256:sha workflow_contract_sha256:sha"
     " created_at_ms:count",
     "Task": "attempt_id:id role:name iteration:positive assignment_sha256:sha"
-    " work_item_id?=:key",
+    " updates_to=:count work_item_id?=:key",
     "Child": "session_id:id request_id:key",
     "Usage": "attempts=:count duration_ms=:count input_tokens=:count output_tokens=:count"
     " cost_microusd=:count",
@@ -59,7 +59,7 @@ TABLE = {
     f" stop_reason?=:{STOP} stop_detail?=:text iteration=:count last_role?=:name"
     " last_succeeded=:bool task?=:Task child?=:Child roles=:{RoleHistory}"
     " invalid_controls=:count failed_goal_checks=:count controls_seen=:[sha]"
-    " requests_decided=:count children_made=:count descendants_made=:count own_usage=:Usage"
+    " children_made=:count own_usage=:Usage"
     " rolled_usage=:Usage rolled_sessions=:[id] updates_delivered=:count changed_at_ms:count",
     "Input": "ref:ref sha256:sha",
     "ChildScope": "goal:text completion_criteria:texts1 stop_criteria:texts constraints:texts"
@@ -128,15 +128,17 @@ TABLE = {
     "AttemptResult": f"schema_version:1 attempt_id:id classification:{CLASS} exit_code?:0..255"
     " signal?:1..128 detail?:text duration_ms:count stdout?:Stream stderr?:Stream"
     " survivors:[Leftover] usage:Usage git_before?:GitSubject git_after?:GitSubject"
-    " ended_at_ms:count",
+    " ended_at_ms:count notes=:[text]",
     "AttemptFinished": f"schema_version:1 attempt_id:id role:name classification:{CLASS}"
     " result_sha256:sha control:none|running|goal_met|unresolvable_error|rejected"
     " finished_at_ms:count",
     "UsageReport": "schema_version:1 input_tokens=:count output_tokens=:count"
     " cost_microusd=:count",
     "TracedFile": "path:text sha256:sha size_bytes:count",
+    "SkippedFile": "path:text reason:link|special|name|size|unreadable",
     "TraceManifest": "schema_version:1 session_id:id attempt_id:id git_before?:GitSubject"
-    " git_after?:GitSubject files:[TracedFile] created_at_ms:count",
+    " git_after?:GitSubject files:[TracedFile] skipped=:[SkippedFile] complete=:bool"
+    " created_at_ms:count",
     "TraceSeal": "schema_version:1 attempt_id:id manifest_sha256:sha files:count size_bytes:count"
     " sealed_at_ms:count",
     "Harness": "command:arguments timeout_s=:positive grace_s=:count environment=:[variable]"
@@ -187,7 +189,8 @@ KINDS: dict[str, tuple[list[Any], list[Any]]] = {
 # The bounds of lists that are not told by the kind of their members.
 LONGEST = {
     ("ChildRequest", "inputs"): (0, 200), ("Control", "attempted_routes"): (0, 100),
-    ("EvalReceipt", "checks"): (0, 500), ("WorkflowContract", "roles"): (1, 50),
+    ("EvalReceipt", "checks"): (0, 500), ("AttemptResult", "notes"): (0, 20),
+    ("WorkflowContract", "roles"): (1, 50),
 }  # fmt: skip
 
 

@@ -96,7 +96,6 @@ class State(Record, frozen=True, kw_only=True):
     failed_goal_checks: Count = 0
     controls_seen: tuple[Sha256, ...] = ()
     """Digests of control files that were judged."""
-    requests_decided: Count = 0
     children_made: Count = 0
     own_usage: Usage = Usage()
     rolled_usage: Usage = Usage()
