@@ -98,9 +98,7 @@ def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
     source = engine_on(path, read_only=True, busy_ms=busy_ms)
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     with source.connect() as connection:
-        found = connection.connection.driver_connection
-        assert isinstance(found, sqlite3.Connection)
-        found.backup(copy)
+        _driver(connection).backup(copy)
     source.dispose()
     _set(copy)
     return _engine(lambda: copy, StaticPool, _look)
@@ -130,7 +128,14 @@ def now_ms(connection: Connection) -> int:
     SQLite counts whole milliseconds. As days, in a double, they are less than a twentieth of one
     off, so that rounding gives them back exactly.
     """
-    return int(connection.exec_driver_sql(_NOW).scalar_one())
+    # By the driver itself, as everybody else waits for the answer meanwhile.
+    return int(_driver(connection).execute(_NOW).fetchone()[0])
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    found = connection.connection.driver_connection
+    assert isinstance(found, sqlite3.Connection)
+    return found
 
 
 def _look(connection: Connection) -> None:
@@ -143,10 +148,8 @@ def _begin(connection: Connection, *, file: Path, busy_ms: int) -> None:
     if not connection.get_execution_options().get("writes"):
         _look(connection)
         return
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
     try:
-        begin_writing(driver, busy_ms)
+        begin_writing(_driver(connection), busy_ms)
     except sqlite3.Error as error:
         raise refusal(error, file) from error
 
