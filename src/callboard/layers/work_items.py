@@ -199,7 +199,8 @@ def _read_block(lines: list[str], found: _Found) -> tuple[Item, Node] | list[tup
     faults = Faults()
     block = "".join(lines[found.first : found.end]).encode()
     result = read_yaml(block, ItemFields, NAME, faults)
-    if result is None:
+    # A key that stands twice, or a directive, spoils the block and not its record.
+    if result is None or faults.count:
         return [
             (found.first + one.line - 1, f"{one.pointer or 'the block'}: {one.message}")
             for one in faults.in_order()

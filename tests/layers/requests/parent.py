@@ -28,7 +28,7 @@ CONTRACTS = {
     "above": """description: Plans, and asks for a child layer.
 roles: [planner, dispatcher]
 goal_control_roles: [planner]
-blocker_roles: [planner]
+blocker_roles: [planner, dispatcher]
 request_roles: [dispatcher]
 acceptance_roles: [planner]
 evaluation_roles: [planner]
@@ -214,7 +214,9 @@ class Parent:
         self.begin(role)
         return self.end()
 
-    def dispatch(self, assignment: Path, item_id: str = "part", effect: Effect = unobserved) -> Dispatched:  # fmt: skip
+    def dispatch(
+        self, assignment: Path, item_id: str = "part", effect: Effect = unobserved
+    ) -> Dispatched:
         around = self.around(effect)
         return dispatching.dispatch(around, assigned.read(around, assignment), item_id)
 
@@ -243,9 +245,9 @@ class Parent:
     # --- what there is ----------------------------------------------------------------------
 
     def children(self) -> list[str]:
-        """The request ids of all children, by the folders there are."""
-        found = sorted(self.path("children").glob("[!.]*/session.json"))
-        return [json.loads(one.read_bytes())["request_id"] for one in found]
+        """The request ids of all children, sorted, by the folders there are."""
+        found = self.path("children").glob("[!.]*/session.json")
+        return sorted(json.loads(one.read_bytes())["request_id"] for one in found)
 
     def names(self, folder: str) -> list[str]:
         return sorted(one.name for one in self.path("child_requests", folder).iterdir())

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from callboard.errors import CallboardError
+from callboard.layers.layers import Layers
 from callboard.layers.records.session import Limits
 from tests.layers.requests.parent import CONFIG, SCOPE, Parent, item, parent, sha
 
@@ -99,6 +100,7 @@ def test_a_request_with_any_field_wrong_missing_or_extra_is_refused(made: Parent
     sound["assignment"]["stop_criteria"] = ["when it is late"]
     broken: list[Any] = []
     for path in _paths(sound)[1:]:
+        wrong: Any
         for wrong in (7, 1.5, True, "", "\u0000", [], {}, [[]], "a" * 300_000):
             changed = copy.deepcopy(sound)
             if type(wrong) is type(_parent_of(changed, path)[path[-1]]) and wrong in ([], {}):
@@ -343,6 +345,21 @@ def test_a_damaged_receipt_is_told_and_is_no_fault_of_a_request(
     made.path("child_requests", folder, "x.receipt.json").unlink()
     made.decide()
     assert made.children() == ["one"]
+
+
+def test_what_was_put_away_is_no_damage(made: Parent) -> None:
+    pending = made.path("child_requests/pending")
+    (pending / "folder.json").mkdir()
+    (pending / "link.json").symlink_to("/etc/passwd")
+    made.put("a.receipt.json", b"no receipt")
+    made.put("large.json", b" " * 2_000_000)
+    made.put("two\nlines.json", b"{")
+    made.put("good.json", made.request("good", made.attempt()))
+    made.decide()
+    assert len(made.rejections()) == 5
+    found = Layers(made.around()).check()
+    # An attempt that these tests end by hand has no trace.
+    assert [one for one in found if "child_requests" in one.place] == []
 
 
 # --- ids ------------------------------------------------------------------------------------------

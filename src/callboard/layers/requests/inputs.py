@@ -60,7 +60,7 @@ def found(around: Around, layer: Layer, refs: Iterable[str]) -> Iterator[Found]:
                 "name fewer or smaller files",
                 {"limit_bytes": MAX_INPUTS_BYTES},
             )
-        yield Found(ref, f"{number:03d}_{_short(place.rpartition('/')[2])}", data)
+        yield Found(ref, name_in_child(number, ref), data)
 
 
 def _read(around: Around, ref: str, place: str) -> bytes:
@@ -103,10 +103,14 @@ def _within_layer(place: str) -> tuple[str, str]:
     return owner, "/".join(steps)
 
 
-def _short(name: str) -> str:
-    """A file name that a number fits before; its ending stays."""
-    if len(name.encode("utf-8", "surrogateescape")) <= _MAX_NAME_BYTES:
-        return name
-    digest = sha256_hex(name.encode("utf-8", "surrogateescape"))[:16]
-    _, dot, ending = name.rpartition(".")
-    return f"{digest}{dot}{ending}" if len(ending.encode()) <= 20 else digest
+def name_in_child(number: int, ref: str) -> str:
+    """What the input `number` of a request, counted from 1, is called in the child.
+
+    The file's own name, unless a number before it would make it too long: then its ending.
+    """
+    name = ref.rpartition("/")[2]
+    if len(name.encode()) > _MAX_NAME_BYTES:
+        _, dot, ending = name.rpartition(".")
+        digest = sha256_hex(name.encode())[:16]
+        name = f"{digest}{dot}{ending}" if len(ending.encode()) <= 20 else digest
+    return f"{number:03d}_{name}"
