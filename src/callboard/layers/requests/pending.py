@@ -79,7 +79,7 @@ def _read(around: Around, layer: Layer, name: str) -> _Found | None:
             raise CallboardError(
                 "request_foreign",
                 f"the file's name {visible(name)[:200]!r} is not that of a finished request",
-                "write a sibling whose name does not end in .json, then rename it to one that does",
+                "write it under a name of another ending, then rename it to one that ends in .json",
             )
         request = base.read(body, ChildRequest, "the request")
         names.check_key(request.request_id, "request id")
