@@ -14,6 +14,7 @@ from callboard.errors import CallboardError
 from callboard.files import read_bounded
 from callboard.layers import tree
 from callboard.layers.around import Around
+from callboard.layers.attempts import ASSIGNMENT, MAX_ASSIGNMENT_BYTES
 from callboard.layers.records import base
 from callboard.layers.records.assignment import Assignment
 from callboard.layers.records.state import State
@@ -59,13 +60,13 @@ def read(around: Around, path: Path) -> Assigned:
     Raises `assignment_stale` where it is not the attempt that its layer has under way, and
     `assignment_invalid` where the file is not that of an attempt of this repository.
     """
-    assignment = _read(path)
-    place = _layer_place(around, path, assignment)
-    layer = tree.read_layer(around.disk, place)
+    claimed = _read(path)
+    layer = tree.read_layer(around.disk, _layer_place(around, path, claimed))
     state = tree.read_state(around.disk, layer)
-    attempt_id = assignment.identity.attempt_id
+    attempt_id = claimed.identity.attempt_id
     folder = layer.file("attempts", attempt_id)
-    data = around.disk.read(f"{folder}/assignment.json", base.MAX_RECORD_BYTES)
+    # Read once more through open folders: these bytes are judged, and these are believed.
+    data = around.disk.read(f"{folder}/{ASSIGNMENT}", MAX_ASSIGNMENT_BYTES)
     is_current = (
         state.task is not None
         and state.task.attempt_id == attempt_id
@@ -81,21 +82,24 @@ def read(around: Around, path: Path) -> Assigned:
             "only the attempt that its layer has under way may use this command",
             {"attempt": attempt_id, "session": layer.session.session_id, "under_way": now},
         )
-    return Assigned(layer, state, tree.read_contract(around.disk, layer), assignment)
+    return Assigned(layer, state, tree.read_contract(around.disk, layer), _parsed(data))
 
 
 def _read(path: Path) -> Assignment:
     if not path.is_absolute():
         raise _invalid(path, "is no absolute path")
-    data = read_bounded(path, base.MAX_RECORD_BYTES, what="the assignment")
-    return base.read(data, Assignment, "the assignment")
+    return _parsed(read_bounded(path, MAX_ASSIGNMENT_BYTES, what="the assignment"))
+
+
+def _parsed(data: bytes) -> Assignment:
+    return base.read(data, Assignment, "the assignment", limit_bytes=MAX_ASSIGNMENT_BYTES)
 
 
 def _layer_place(around: Around, path: Path, assignment: Assignment) -> str:
     root = around.disk.root
     session_root = Path(assignment.paths.session_root)
     attempt = session_root / "attempts" / assignment.identity.attempt_id
-    if not session_root.is_relative_to(root) or path != attempt / "assignment.json":
+    if not session_root.is_relative_to(root) or path != attempt / ASSIGNMENT:
         raise _invalid(
             path, f"is not where the attempt {assignment.identity.attempt_id} has its own"
         )

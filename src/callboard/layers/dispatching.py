@@ -6,6 +6,7 @@ between any two is gone on from. It judges no outcome and starts no child.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +14,7 @@ import msgspec
 
 from callboard.canonical import sha256_hex
 from callboard.errors import CallboardError
-from callboard.layers import references, tree, work_items
+from callboard.layers import acceptance, names, references, stored, work_items
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
@@ -25,12 +26,15 @@ from callboard.layers.records.requests import (
     Input,
     Origin,
 )
-from callboard.layers.references import read_ref
-from callboard.layers.requests.judging import MAX_INPUT_BYTES, accepted, rejected
+from callboard.layers.requests import inputs, judging
+from callboard.layers.requests.judging import Known
 from callboard.layers.requests.places import LEDGER, PENDING, SNAPSHOTS, snapshot_ref
 
 Standing = Literal["published", "already_published", "child_live", "ready_for_review"]
 _MAX_TRIES = 1000
+_MAX_STEM_BYTES = 120
+_MAX_INPUTS = 199
+"""One more of a request is its snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +52,27 @@ def dispatch(around: Around, assigned: Assigned, item_id: str) -> Dispatched:
     """Publish the one request of a selected item, or tell what became of an earlier one.
 
     Paths come from the assignment alone. Raises `work_item_unknown`, `work_item_not_selected`,
-    `work_item_unscoped`, `assignment_stale`, `role_not_allowed`.
+    `work_item_unscoped`, `assignment_stale`, `role_not_allowed`, `request_not_alone` where the
+    attempt has asked for another item, `request_lineage`, and what the coordinator would refuse
+    for its inputs or its size. Then nothing was published.
     """
     assigned.check_role(assigned.contract.request_roles, "ask for a child layer")
     item = work_items.item(_ledger(around, assigned), item_id)
-    known = _known(around, assigned, item)
-    if known is not None:
-        return known
-    if item.fields.status != "selected":
+    known = Known.of(around, assigned.layer)
+    standing = _standing(around, assigned, known, item)
+    if standing is not None:
+        return standing
+    # Waiting, with nothing under way: its request was refused, and another one is due.
+    if item.fields.status not in ("selected", "waiting_for_child"):
         raise CallboardError(
             "work_item_not_selected",
             f"the item {item_id!r} is {item.fields.status}, and no request of it is under way",
             "the planner selects an item by its status before it is dispatched",
             {"item": item_id, "status": item.fields.status},
         )
-    snapshot = _snapshot(around, assigned, item)
-    name, body = _request(around, assigned, snapshot)
-    place = assigned.layer.file(PENDING, name)
-    if around.disk.kind(place) is None:
-        around.disk.publish(place, body)
+    judging.check_lineage(known, item_id, item.fields.supersedes)
+    snapshot = _snapshot(around, assigned, known, item)
+    name = _publish(around, assigned, snapshot)
     _note(around, assigned, snapshot, name)
     return _waiting(around, assigned, item_id, snapshot.request_id, name, "published")
 
@@ -74,38 +80,46 @@ def dispatch(around: Around, assigned: Assigned, item_id: str) -> Dispatched:
 # --- what stands already --------------------------------------------------------------------------
 
 
-def _known(around: Around, assigned: Assigned, item: work_items.Item) -> Dispatched | None:
+def _standing(
+    around: Around, assigned: Assigned, known: Known, item: work_items.Item
+) -> Dispatched | None:
     """What an earlier request of this item came to, with the ledger brought up to date."""
     waiting = _pending_of(around, assigned, item.item_id)
     if waiting is not None:
         name, request_id = waiting
         return _waiting(around, assigned, item.item_id, request_id, name, "already_published")
-    mine = [one for one in accepted(around, assigned.layer) if one.work_item_id == item.item_id]
-    if not mine:
+    indexed = {one.request_id for one in known.index.children}
+    for one in known.accepted:
+        if one.work_item_id == item.item_id and one.request_id not in indexed:
+            return _waiting(around, assigned, item.item_id, one.request_id, None, "child_live")
+    entry = known.last_of(item.item_id)
+    if entry is None:
         return None
-    entry = _last_entry(around, assigned, item.item_id)
-    if entry is None or entry.outcome_ref is None:
-        last = max(mine, key=lambda one: one.decided_at_ms)
-        return _waiting(around, assigned, item.item_id, last.request_id, None, "child_live")
-    # A planner that selected the item anew has seen the outcome.
-    if item.fields.status == "selected" and item.fields.supersedes == entry.request_id:
+    if entry.outcome_ref is None:
+        return _waiting(around, assigned, item.item_id, entry.request_id, None, "child_live")
+    # A planner that asks for it anew has seen the outcome.
+    is_asked = item.fields.status in ("selected", "waiting_for_child")
+    if is_asked and item.fields.supersedes == entry.request_id:
         return None
-    if item.fields.outcome_ref != entry.outcome_ref:
-        _write_ledger(
-            around,
-            assigned,
-            item.item_id,
-            {"outcome_ref": entry.outcome_ref, "status": "ready_for_review"},
-        )
+    _link(around, assigned, item, entry, entry.outcome_ref)
     return Dispatched("ready_for_review", item.item_id, entry.request_id, None, entry.outcome_ref)
 
 
-def _last_entry(around: Around, assigned: Assigned, item_id: str) -> ChildEntry | None:
-    children = tree.read_children(around.disk, assigned.layer).children
-    return next((one for one in reversed(children) if one.work_item_id == item_id), None)
+def _link(
+    around: Around, assigned: Assigned, item: work_items.Item, entry: ChildEntry, outcome_ref: str
+) -> None:
+    """Name the outcome in the item, which is to be reviewed unless the planner has done so."""
+    values = {"outcome_ref": outcome_ref}
+    judged = assigned.layer.file(acceptance.FOLDER, f"{entry.request_id}.json")
+    is_seen = item.fields.outcome_ref == outcome_ref or around.disk.kind(judged) is not None
+    if not is_seen or item.fields.status in ("selected", "waiting_for_child"):
+        values["status"] = "ready_for_review"
+    _write_ledger(around, assigned, item.item_id, values)
 
 
 def _pending_of(around: Around, assigned: Assigned, item_id: str) -> tuple[str, str] | None:
+    """The file and id of the item's pending request; an attempt has one request altogether."""
+    found = None
     for name in around.disk.names(assigned.layer.file(PENDING)):
         if name.startswith(".") or not name.endswith(".json"):
             continue
@@ -115,15 +129,23 @@ def _pending_of(around: Around, assigned: Assigned, item_id: str) -> tuple[str, 
         except CallboardError:
             # It is not for the dispatcher to judge; the coordinator puts it away with a reason.
             continue
-        if request.origin.parent_work_item_id == item_id:
-            return name, request.request_id
-    return None
+        origin = request.origin
+        if origin.parent_work_item_id == item_id:
+            found = found or (name, request.request_id)
+        elif origin.parent_attempt_id == assigned.attempt_id:
+            raise judging.not_alone(
+                assigned.attempt_id,
+                f"has published {request.request_id!r} for {origin.parent_work_item_id!r} already",
+            )
+    return found
 
 
 # --- the steps, in their order --------------------------------------------------------------------
 
 
-def _snapshot(around: Around, assigned: Assigned, item: work_items.Item) -> DispatchSnapshot:
+def _snapshot(
+    around: Around, assigned: Assigned, known: Known, item: work_items.Item
+) -> DispatchSnapshot:
     """The published snapshot of this item's request; one that describes another one stays."""
     scope = item.fields.scope
     if scope is None:
@@ -133,9 +155,11 @@ def _snapshot(around: Around, assigned: Assigned, item: work_items.Item) -> Disp
             "the planner gives it a goal and criteria of its own before it is dispatched",
             {"item": item.item_id},
         )
-    inventory = tuple(_input(around, assigned, ref) for ref in item.fields.inputs)
+    for ref in (*item.fields.decisions, *item.fields.evidence):
+        references.parse(ref)
+    inventory = _inventory(around, assigned, item.fields.inputs)
     around.disk.make_folder(assigned.layer.file(SNAPSHOTS))
-    for request_id in _request_ids(around, assigned, item.item_id):
+    for request_id in _request_ids(known, item.item_id):
         snapshot = DispatchSnapshot(
             schema_version=1,
             request_id=request_id,
@@ -149,8 +173,10 @@ def _snapshot(around: Around, assigned: Assigned, item: work_items.Item) -> Disp
             evidence_refs=item.fields.evidence,
             input_inventory=inventory,
         )
-        data = base.encode(snapshot)
         place = assigned.layer.file(SNAPSHOTS, f"{request_id}.json")
+        data = stored.bounded(place, snapshot)
+        # Nothing is published of which the rest would be refused.
+        _request(assigned, snapshot, data)
         if around.disk.publish_new(place, data) or _is(around, place, data):
             return snapshot
     raise CallboardError(
@@ -161,22 +187,39 @@ def _snapshot(around: Around, assigned: Assigned, item: work_items.Item) -> Disp
     )
 
 
-def _request_ids(around: Around, assigned: Assigned, item_id: str) -> list[str]:
+def _request_ids(known: Known, item_id: str) -> Iterator[str]:
     """The ids that a new request of an item may have, the first one first: stable, and unused."""
-    stem = item_id if len(item_id) <= 80 else f"{item_id[:60]}-{sha256_hex(item_id.encode())[:12]}"
-    used = {one.request_id for one in accepted(around, assigned.layer)}
-    used |= {one.request_id for one in rejected(around, assigned.layer) if one.request_id}
-    numbered = (f"{stem}-r{number}" for number in range(1, _MAX_TRIES + 1))
-    return [request_id for request_id in numbered if request_id not in used]
+    is_plain = len(item_id.encode()) <= _MAX_STEM_BYTES and len(item_id) <= 80
+    if not is_plain or "%" in item_id:
+        item_id = f"item-{sha256_hex(item_id.encode())[:16]}"
+    before = [one.request_id for one in known.accepted]
+    before += [one.request_id for one in known.rejected if one.request_id]
+    used = {names.twin(request_id) for request_id in before}
+    for number in range(1, _MAX_TRIES + 1):
+        request_id = f"{item_id}-r{number}"
+        if names.twin(request_id) not in used:
+            yield request_id
 
 
-def _input(around: Around, assigned: Assigned, ref: str) -> Input:
-    data = read_ref(around.disk, assigned.layer, ref, MAX_INPUT_BYTES)
-    return Input(ref=_for_child(assigned, ref), sha256=base.digest(data))
+def _inventory(around: Around, assigned: Assigned, refs: tuple[str, ...]) -> tuple[Input, ...]:
+    """The inputs that the item names, with the digests that they have now."""
+    if len(refs) > _MAX_INPUTS:
+        raise CallboardError(
+            "resource_limit",
+            f"the item names {len(refs)} inputs, and a request may have {_MAX_INPUTS}",
+            "name fewer files, or one that lists the others",
+            {"limit": _MAX_INPUTS},
+        )
+    wanted = [_for_child(around, assigned, ref) for ref in refs]
+    return tuple(
+        Input(ref=one.ref, sha256=base.digest(one.data))
+        for one in inputs.found(around, assigned.layer, wanted)
+    )
 
 
-def _for_child(assigned: Assigned, ref: str) -> str:
+def _for_child(around: Around, assigned: Assigned, ref: str) -> str:
     """The reference as the child will read it, who has this layer as its parent."""
+    references.place_of(around.disk, assigned.layer, ref)
     found = references.parse(ref)
     if found.scheme == "session" and found.session_id is None:
         return f"parent:/{found.path}"
@@ -193,24 +236,37 @@ def _is(around: Around, place: str, data: bytes) -> bool:
         return False
 
 
-def _request(around: Around, assigned: Assigned, snapshot: DispatchSnapshot) -> tuple[str, bytes]:
-    """The name and the bytes of the request; the digest is that of the published snapshot."""
+def _publish(around: Around, assigned: Assigned, snapshot: DispatchSnapshot) -> str:
+    """The name of the published request; its digest is that of the snapshot as it lies there."""
     place = assigned.layer.file(SNAPSHOTS, f"{snapshot.request_id}.json")
-    published = around.disk.read(place, base.MAX_RECORD_BYTES)
+    body = _request(assigned, snapshot, around.disk.read(place, base.MAX_RECORD_BYTES))
+    name, number = f"{snapshot.request_id}.json", 1
+    while around.disk.kind(assigned.layer.file(PENDING, name)) is not None:
+        # Something else has that name, and is not for the dispatcher to judge.
+        number += 1
+        name = f"{snapshot.request_id}.{number}.json"
+    around.disk.publish(assigned.layer.file(PENDING, name), body)
+    return name
+
+
+def _request(assigned: Assigned, snapshot: DispatchSnapshot, published: bytes) -> bytes:
+    """The bytes of the request, which are known to be one."""
     own = Input(ref=snapshot_ref(snapshot.request_id), sha256=base.digest(published))
     request = ChildRequest(
         schema_version=2,
         request_id=snapshot.request_id,
         workflow_set=snapshot.workflow_set,
         origin=Origin(
-            parent_attempt_id=assigned.assignment.identity.attempt_id,
+            parent_attempt_id=assigned.attempt_id,
             parent_work_item_id=snapshot.work_item_id,
             supersedes_request_id=snapshot.supersedes_request_id,
         ),
         assignment=snapshot.child_scope,
         inputs=(own, *snapshot.input_inventory),
     )
-    return f"{snapshot.request_id}.json", base.encode(request)
+    body = stored.bounded(f"the request {snapshot.request_id}", request)
+    base.read(body, ChildRequest, "the request")
+    return body
 
 
 def _waiting(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from callboard.errors import CallboardError
-from callboard.layers import names, tree
+from callboard.layers import names, stored, tree
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.requests import Acceptance, ChildEntry
@@ -18,6 +18,9 @@ from callboard.layers.records.state import Child, State, Usage
 from callboard.layers.requests.judging import Ready, accepted
 from callboard.layers.requests.places import ACCEPTED, BUILDING, PENDING, RECEIPT
 from callboard.layers.tree import Layer
+
+MAX_KEPT_BYTES = 32 * 1024 * 1024
+"""No larger file is compared with what was kept of it."""
 
 
 def admit(around: Around, layer: Layer, state: State, ready: Ready) -> State:
@@ -63,7 +66,10 @@ def _carry_on(around: Around, layer: Layer, state: State, acceptance: Acceptance
     disk = around.disk
     place = layer.file("children", acceptance.child_session_id)
     if disk.kind(place) is None:
-        disk.move(_building(layer, acceptance.child_session_id), place)
+        building = _building(layer, acceptance.child_session_id)
+        if disk.kind(building) is None:
+            raise stored.corrupt(place, "the child of an accepted request is not there")
+        disk.move(building, place)
     index = tree.read_children(disk, layer)
     if acceptance.request_id not in {one.request_id for one in index.children}:
         entry = ChildEntry(
@@ -88,8 +94,22 @@ def _carry_on(around: Around, layer: Layer, state: State, acceptance: Acceptance
         changed_at_ms=around.clock.now_ms(),
     )
     tree.write_state(disk, layer, state)
-    disk.remove(layer.file(PENDING, acceptance.file_name))
+    clear(around, layer, acceptance.file_name, acceptance.body_sha256)
     return state
+
+
+def clear(around: Around, layer: Layer, name: str, body_sha256: str) -> None:
+    """Take a pending file away whose bytes are kept; one that has others by now stays, and is
+    judged for itself."""
+    place = layer.file(PENDING, name)
+    try:
+        data = around.disk.read(place, MAX_KEPT_BYTES)
+    except CallboardError as error:
+        if error.code in ("file_missing", "file_not_regular", "resource_limit"):
+            return
+        raise
+    if base.digest(data) == body_sha256:
+        around.disk.remove(place)
 
 
 def _build(around: Around, layer: Layer, session_id: str, ready: Ready, now_ms: int) -> None:
@@ -121,9 +141,7 @@ def _build(around: Around, layer: Layer, session_id: str, ready: Ready, now_ms: 
     files |= {"inputs/accepted_request.json": ready.body, **ready.frozen.files()}
     place = _building(layer, session_id)
     if around.disk.kind(place) is not None:
-        raise CallboardError(
-            "layer_corrupt", f"{place!r} is there before its child is made", "run the command again"
-        )
+        raise stored.corrupt(place, "it is there before its child is made")
     tree.create(around.disk, place, session, goal_text, goal, ready.frozen.contract, files, now_ms)
 
 

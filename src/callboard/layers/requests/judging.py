@@ -5,24 +5,27 @@ Source: specification 3; layers.md §4 (accepting a request).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from callboard.errors import CallboardError
-from callboard.layers import names, references, sets, tree, work_items
+from callboard.layers import names, sets, stored, tree, work_items
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.requests import (
     Acceptance,
+    ChildEntry,
+    ChildrenIndex,
     ChildRequest,
     DispatchSnapshot,
     Rejection,
 )
 from callboard.layers.records.state import State
+from callboard.layers.requests import inputs
 from callboard.layers.requests.places import (
     ACCEPTED,
     LEDGER,
-    MUTABLE,
     RECEIPT,
     REJECTED,
     SNAPSHOTS,
@@ -30,8 +33,11 @@ from callboard.layers.requests.places import (
 )
 from callboard.layers.tree import Layer
 
-MAX_INPUT_BYTES = 16 * 1024 * 1024
-MAX_INPUTS_BYTES = 64 * 1024 * 1024
+MAX_PATH_BYTES = 4096
+_DEEPER_BYTES = 400
+"""For what lies in a layer's folder, and is named by its absolute path."""
+_ENTRY_BYTES = 8192
+"""More than one entry of `children.json` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,38 +52,65 @@ class Ready:
     frozen: sets.FrozenSet
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a layer decided before. Damage in it is told as such, and is no request's fault."""
+
+    accepted: tuple[Acceptance, ...]
+    rejected: tuple[Rejection, ...]
+    index: ChildrenIndex
+
+    @classmethod
+    def of(cls, around: Around, layer: Layer) -> Known:
+        """As it stands now; `layer_corrupt` where it does not."""
+        return cls(
+            tuple(accepted(around, layer)),
+            tuple(rejected(around, layer)),
+            tree.read_children(around.disk, layer),
+        )
+
+    def last_of(self, item_id: str) -> ChildEntry | None:
+        """The last child of a work item."""
+        mine = (one for one in reversed(self.index.children) if one.work_item_id == item_id)
+        return next(mine, None)
+
+
 def judge(
     around: Around,
     root: Layer,
     layer: Layer,
     state: State,
+    known: Known,
     name: str,
     body: bytes,
     request: ChildRequest,
 ) -> Ready:
     """The request with all that a child of it needs; else the refusal that says why not."""
-    names.check_key(request.request_id, "request id")
-    names.check_key(request.origin.parent_work_item_id, "work item id")
-    _check_id(around, layer, request, base.digest(body))
-    _check_origin(around, layer, request)
+    _check_id(known, request, base.digest(body))
+    _check_origin(around, layer, state, known, request)
     _check_item(around, layer, request)
-    _check_lineage(around, layer, state, request)
-    _check_limits(around, root, layer, state)
+    _check_no_child(state)
+    check_lineage(known, request.origin.parent_work_item_id, request.origin.supersedes_request_id)
+    _check_limits(around, root, layer, state, known)
     files = _inputs(around, layer, request)
-    return Ready(name, body, request, files, sets.freeze(around.disk, request.workflow_set))
+    frozen = sets.freeze(around.disk, request.workflow_set)
+    stored.bounded("the child's workflow_contract.json", frozen.contract)
+    return Ready(name, body, request, files, frozen)
 
 
 def was_decided(around: Around, layer: Layer, request_id: str) -> bool:
     """Whether the request has the receipt of an acceptance."""
+    try:
+        names.check_key(request_id, "request id")
+    except CallboardError:
+        return False
     return around.disk.kind(layer.file(ACCEPTED, request_id + RECEIPT)) == "file"
 
 
 def accepted(around: Around, layer: Layer) -> list[Acceptance]:
     """The receipts of all accepted requests, by name."""
     return [
-        base.read(
-            around.disk.read(layer.file(ACCEPTED, name), base.MAX_RECORD_BYTES), Acceptance, name
-        )
+        stored.read_record(around.disk, layer.file(ACCEPTED, name), Acceptance)
         for name in around.disk.names(layer.file(ACCEPTED))
         if name.endswith(RECEIPT) and not name.startswith(".")
     ]
@@ -86,70 +119,91 @@ def accepted(around: Around, layer: Layer) -> list[Acceptance]:
 def rejected(around: Around, layer: Layer) -> list[Rejection]:
     """The receipts of all files that were put away, by name."""
     return [
-        base.read(
-            around.disk.read(layer.file(REJECTED, name), base.MAX_RECORD_BYTES), Rejection, name
-        )
+        stored.read_record(around.disk, layer.file(REJECTED, name), Rejection)
         for name in around.disk.names(layer.file(REJECTED))
         if name.endswith(RECEIPT) and not name.startswith(".")
     ]
 
 
+def check_lineage(known: Known, item_id: str, supersedes: str | None) -> None:
+    """Refuse a further request of an item that does not say which one it supersedes."""
+    entry = known.last_of(item_id)
+    last = None if entry is None else entry.request_id
+    if supersedes != last:
+        raise CallboardError(
+            "request_lineage",
+            f"the request supersedes {supersedes!r}, and the last one of its item is {last!r}",
+            "name the last request of the item as superseded, or none where there was none",
+            {"supersedes": supersedes, "last": last},
+        )
+
+
 # --- one question each ---------------------------------------------------------------------------
 
 
-def _check_id(around: Around, layer: Layer, request: ChildRequest, sha256: str) -> None:
+def _check_id(known: Known, request: ChildRequest, sha256: str) -> None:
     """A request id stands for one body for ever, and for no other name that looks the same."""
+    names.check_key(request.request_id, "request id")
+    names.check_key(request.origin.parent_work_item_id, "work item id")
     mine = names.twin(request.request_id)
-    known: list[Acceptance | Rejection] = [*accepted(around, layer), *rejected(around, layer)]
-    for one in known:
-        other, other_sha256 = one.request_id, one.body_sha256
-        if other is None:
+    before: list[Acceptance | Rejection] = [*known.accepted, *known.rejected]
+    for one in before:
+        other = one.request_id
+        if other is None or names.twin(other) != mine:
             continue
-        if other == request.request_id and other_sha256 != sha256:
-            raise CallboardError(
-                "request_conflict",
-                f"the request id {other!r} stands for another body already",
-                "give the request a new id, and its snapshot with it",
-                {"request": other, "body_sha256": other_sha256},
-            )
-        if other != request.request_id and names.twin(other) == mine:
+        if other != request.request_id:
             raise CallboardError(
                 "request_twin",
                 f"the request id {request.request_id!r} would be confused with {other!r}",
                 "give the request an id that differs by more than case or spelling",
                 {"request": request.request_id, "first": other},
             )
+        body = "this body, which was refused" if one.body_sha256 == sha256 else "another body"
+        raise CallboardError(
+            "request_conflict",
+            f"the request id {other!r} stands for {body} already",
+            "give the request a new id, and its snapshot with it",
+            {"request": other, "body_sha256": one.body_sha256},
+        )
 
 
-def _check_origin(around: Around, layer: Layer, request: ChildRequest) -> None:
+def _check_origin(
+    around: Around, layer: Layer, state: State, known: Known, request: ChildRequest
+) -> None:
+    """The attempt was one of this layer, has ended, may ask, and asks for nothing else."""
     attempt_id = request.origin.parent_attempt_id
-    role = attempt_id.partition("_")[2]
+    number, _, role = attempt_id.partition("_")
     contract = tree.read_contract(around.disk, layer)
-    place = layer.file("attempts", attempt_id, "result.json")
-    if role not in contract.request_roles or around.disk.kind(place) != "file":
+    place = layer.file("attempts", attempt_id, "finished.json")
+    was_begun = number.isdecimal() and int(number) <= state.iteration
+    if role not in contract.request_roles or not was_begun or around.disk.kind(place) != "file":
         raise CallboardError(
             "request_origin_unknown",
             f"{attempt_id!r} is no attempt of this layer that has ended and may ask for a child",
             f"copy the id from the assignment of one of {', '.join(contract.request_roles)}",
             {"attempt": attempt_id},
         )
-    for one in accepted(around, layer):
+    for one in known.accepted:
         if one.attempt_id == attempt_id:
-            raise CallboardError(
-                "request_not_alone",
-                f"the attempt {attempt_id} has published the request {one.request_id!r} already",
-                "an attempt may publish one; the next attempt may ask again",
-                {"attempt": attempt_id, "request": one.request_id},
-            )
+            raise not_alone(attempt_id, f"has published the request {one.request_id!r} already")
+
+
+def not_alone(attempt_id: str, what: str) -> CallboardError:
+    """The refusal of a request beside which its attempt has another one."""
+    return CallboardError(
+        "request_not_alone",
+        f"the attempt {attempt_id} {what}",
+        "an attempt may publish one; a later attempt may ask again, under a new id",
+        {"attempt": attempt_id},
+    )
 
 
 def _check_item(around: Around, layer: Layer, request: ChildRequest) -> None:
-    ledger = around.disk.read(layer.file(LEDGER), work_items.MAX_LEDGER_BYTES)
+    ledger = around.disk.read(layer.file(LEDGER), work_items.MAX_LEDGER_BYTES, what=work_items.NAME)
     work_items.item(ledger, request.origin.parent_work_item_id)
 
 
-def _check_lineage(around: Around, layer: Layer, state: State, request: ChildRequest) -> None:
-    """One live child at a time, and none twice for an item without saying what it supersedes."""
+def _check_no_child(state: State) -> None:
     if state.child is not None:
         raise CallboardError(
             "child_live",
@@ -157,31 +211,17 @@ def _check_lineage(around: Around, layer: Layer, state: State, request: ChildReq
             "wait for its outcome",
             {"session": state.child.session_id, "request": state.child.request_id},
         )
-    children = tree.read_children(around.disk, layer).children
-    wanted = request.origin.supersedes_request_id
-    before = [one for one in children if one.work_item_id == request.origin.parent_work_item_id]
-    last = before[-1].request_id if before else None
-    if wanted != last:
-        raise CallboardError(
-            "request_lineage",
-            f"the request supersedes {wanted!r}, and the last one of its item is {last!r}",
-            "name the last request of the item as superseded, or none where there was none",
-            {"supersedes": wanted, "last": last},
-        )
 
 
-def _check_limits(around: Around, root: Layer, layer: Layer, state: State) -> None:
+def _check_limits(around: Around, root: Layer, layer: Layer, state: State, known: Known) -> None:
     limits = root.session.limits
     assert limits is not None, "a root has limits"
+    made = max(state.children_made, len(known.index.children))
     below = _descendants(around, root.place)
+    depth = layer.session.depth + 1
     for code, what, found, limit in (
-        ("depth_limit", "depth", layer.session.depth + 1, limits.max_depth),
-        (
-            "children_limit",
-            "children of this layer",
-            state.children_made + 1,
-            limits.max_children,
-        ),
+        ("depth_limit", "depth", depth, min(limits.max_depth, _deepest(around, layer))),
+        ("children_limit", "children of this layer", made + 1, limits.max_children),
         ("descendants_limit", "layers below the root", below + 1, limits.max_descendants),
     ):
         if found > limit:
@@ -191,67 +231,55 @@ def _check_limits(around: Around, root: Layer, layer: Layer, state: State) -> No
                 "do the work in this layer; the limits were frozen when the root was started",
                 {"found": found, "limit": limit},
             )
+    size = len(base.encode(known.index)) + _ENTRY_BYTES
+    if size > base.MAX_RECORD_BYTES:
+        raise CallboardError(
+            "children_limit",
+            f"one more child would make children.json {size} bytes long, and more than"
+            f" {base.MAX_RECORD_BYTES} are never read",
+            "end this layer and go on in a new one",
+            {"found": size, "limit": base.MAX_RECORD_BYTES},
+        )
+
+
+def _deepest(around: Around, layer: Layer) -> int:
+    """How deep a layer may lie on this machine, where no path may be longer than others take."""
+    own = len(os.fsencode(around.disk.path(layer.place)))
+    step = len(layer.session.session_id) + len("/children/")
+    fits = own + step + _DEEPER_BYTES <= MAX_PATH_BYTES
+    return tree.MAX_DEPTH if fits else layer.session.depth
 
 
 def _descendants(around: Around, place: str) -> int:
     """How many layers lie below one, told by their names alone, as there may be many."""
-    folder = f"{place}/children"
-    made = [name for name in around.disk.names(folder) if not name.startswith(".")]
-    return len(made) + sum(_descendants(around, f"{folder}/{name}") for name in made)
+    made = tree.child_ids(around.disk, place)
+    return len(made) + sum(_descendants(around, f"{place}/children/{name}") for name in made)
 
 
 def _inputs(around: Around, layer: Layer, request: ChildRequest) -> dict[str, bytes]:
-    """The bytes of all inputs, each exactly what was declared."""
+    """The bytes of all inputs, each exactly what was declared, by their names in the child."""
     files: dict[str, bytes] = {}
-    twins: dict[str, str] = {}
-    total = 0
-    for number, one in enumerate(request.inputs, start=1):
-        place = references.place_for_child(around.disk, layer, one.ref)
-        if place.removeprefix(f"{layer.place}/") in MUTABLE:
-            raise CallboardError(
-                "input_mutable",
-                f"{one.ref!r} changes while the layer lives, so its digest cannot hold",
-                "put what the child needs into the snapshot of the request",
-                {"ref": one.ref},
-            )
-        first = twins.setdefault(names.twin(place), one.ref)
-        if first != one.ref:
-            raise CallboardError(
-                "input_twin",
-                f"{one.ref!r} would be confused with {first!r}",
-                "give each input once",
-                {"ref": one.ref, "first": first},
-            )
-        data = around.disk.read(place, MAX_INPUT_BYTES, what=f"the input {one.ref!r}")
-        total += len(data)
-        _check_input(one.ref, base.digest(data), one.sha256, total)
-        files[f"{number:03d}_{place.rpartition('/')[2]}"] = data
-        if one.ref == snapshot_ref(request.request_id):
-            _check_snapshot(layer, request, data)
-    if snapshot_ref(request.request_id) not in [one.ref for one in request.inputs]:
+    own = snapshot_ref(request.request_id)
+    declared = {one.ref: one.sha256 for one in request.inputs}
+    if own not in declared:
         raise CallboardError(
             "snapshot_missing",
             f"the request does not name its snapshot {SNAPSHOTS}/{request.request_id}.json",
             "publish the snapshot first, then name it among the inputs with its digest",
         )
+    for one in inputs.found(around, layer, [one.ref for one in request.inputs]):
+        digest = base.digest(one.data)
+        if digest != declared[one.ref]:
+            raise CallboardError(
+                "input_changed",
+                f"{one.ref!r} has the digest {digest}, and {declared[one.ref]} was declared",
+                "declare the digest of the bytes as they are, and do not change them afterwards",
+                {"ref": one.ref, "found": digest, "declared": declared[one.ref]},
+            )
+        files[one.name] = one.data
+        if one.ref == own:
+            _check_snapshot(layer, request, one.data)
     return files
-
-
-def _check_input(ref: str, found: str, declared: str, total: int) -> None:
-    if found != declared:
-        raise CallboardError(
-            "input_changed",
-            f"{ref!r} has the digest {found}, and {declared} was declared",
-            "declare the digest of the bytes as they are, and do not change them afterwards",
-            {"ref": ref, "found": found, "declared": declared},
-        )
-    if total > MAX_INPUTS_BYTES:
-        raise CallboardError(
-            "resource_limit",
-            f"the inputs have more than {MAX_INPUTS_BYTES} bytes together",
-            "name fewer or smaller files",
-            {"limit_bytes": MAX_INPUTS_BYTES},
-        )
 
 
 def _check_snapshot(layer: Layer, request: ChildRequest, data: bytes) -> None:

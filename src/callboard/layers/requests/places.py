@@ -20,6 +20,7 @@ MUTABLE = frozenset(
         "children.json",
         "control.json",
         "events.jsonl",
+        "stop_request.json",
         "inputs/updates.jsonl",
     }
 )
