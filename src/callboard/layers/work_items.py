@@ -200,7 +200,7 @@ def _read_block(lines: list[str], found: _Found) -> tuple[Item, Node] | list[tup
     block = "".join(lines[found.first : found.end]).encode()
     result = read_yaml(block, ItemFields, NAME, faults)
     # A key that stands twice, or a directive, spoils the block and not its record.
-    if result is None or faults.count:
+    if result is None:
         return [
             (found.first + one.line - 1, f"{one.pointer or 'the block'}: {one.message}")
             for one in faults.in_order()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from importlib.resources import files
 
 import pytest
 
-from callboard.layers import prompting
+from callboard.layers import prompting, work_items
 
 ROLES = [
     ("inner_outer_eval", "outer"),
@@ -20,10 +21,14 @@ ROLES = [
 ]
 
 
+def template(name: str, role: str) -> str:
+    folder = files("callboard.layers") / "packaged" / name / "workflows" / role
+    return (folder / "prompt.md").read_text(encoding="utf-8")
+
+
 def prompt(name: str, role: str) -> str:
     """The template as one line, so that a phrase is found wherever its lines break."""
-    folder = files("callboard.layers") / "packaged" / name / "workflows" / role
-    return " ".join((folder / "prompt.md").read_text(encoding="utf-8").split())
+    return " ".join(template(name, role).split())
 
 
 @pytest.mark.parametrize(("name", "role"), ROLES)
@@ -154,3 +159,14 @@ def test_the_steps_of_dispatching_stand_in_their_order() -> None:
         for step in ("1. **Snapshot.**", "2. **Digest.**", "3. **Request.**", "4. **Ledger.**")
     ]
     assert places == sorted(places)
+
+
+def test_the_planner_is_shown_an_item_that_can_be_read() -> None:
+    """Somebody who copies the example has an item that can be dispatched."""
+    text = template("planner_dispatcher", "planner")
+    first = text.index("    ## login-form")
+    example = textwrap.dedent(text[first : text.index("    ```\n", first) + 8])
+    (item,) = work_items.read(example.encode())
+    assert (item.item_id, item.fields.status) == ("login-form", "open")
+    assert item.fields.scope is not None
+    assert item.fields.scope.deliverables == ("src/login.py", "tests/test_login.py")

@@ -42,9 +42,12 @@ _FORMS = {
 
 def read_yaml(data: bytes, kind: type[R], file: str, faults: Faults) -> tuple[R, Node] | None:
     """The record in a file and its tree, or None where anything of it was added to `faults`."""
+    before = faults.count
     tree = parse(data, file, faults)
     record = None if tree is None else record_of(tree, kind, file, faults)
-    return None if tree is None or record is None else (record, tree)
+    if tree is None or record is None or faults.count > before:
+        return None
+    return record, tree
 
 
 def record_of(tree: Node, kind: type[R], file: str, faults: Faults) -> R | None:
