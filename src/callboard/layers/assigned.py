@@ -14,6 +14,7 @@ from callboard.errors import CallboardError
 from callboard.files import read_bounded
 from callboard.layers import tree
 from callboard.layers.around import Around
+from callboard.layers.attempts import MAX_ASSIGNMENT_BYTES
 from callboard.layers.records import base
 from callboard.layers.records.assignment import Assignment
 from callboard.layers.records.state import State
@@ -65,7 +66,7 @@ def read(around: Around, path: Path) -> Assigned:
     state = tree.read_state(around.disk, layer)
     attempt_id = assignment.identity.attempt_id
     folder = layer.file("attempts", attempt_id)
-    data = around.disk.read(f"{folder}/assignment.json", base.MAX_RECORD_BYTES)
+    data = around.disk.read(f"{folder}/assignment.json", MAX_ASSIGNMENT_BYTES)
     is_current = (
         state.task is not None
         and state.task.attempt_id == attempt_id
@@ -87,8 +88,8 @@ def read(around: Around, path: Path) -> Assigned:
 def _read(path: Path) -> Assignment:
     if not path.is_absolute():
         raise _invalid(path, "is no absolute path")
-    data = read_bounded(path, base.MAX_RECORD_BYTES, what="the assignment")
-    return base.read(data, Assignment, "the assignment")
+    data = read_bounded(path, MAX_ASSIGNMENT_BYTES, what="the assignment")
+    return base.read(data, Assignment, "the assignment", limit_bytes=MAX_ASSIGNMENT_BYTES)
 
 
 def _layer_place(around: Around, path: Path, assignment: Assignment) -> str:
