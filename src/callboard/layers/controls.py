@@ -135,13 +135,13 @@ def applied(state: State, verdict: Verdict) -> State:
     """The state with the verdict in it; its revision is the caller's to advance."""
     if verdict.said == "none":
         return state
-    sha256 = verdict.sha256
-    seen = state.controls_seen if sha256 is None else (*state.controls_seen, sha256)[-MAX_SEEN:]
-    state = structs.replace(state, controls_seen=seen)
     if verdict.said == "rejected":
         if verdict.code in evaluating.NOT_SHOWN:
             return structs.replace(state, failed_goal_checks=state.failed_goal_checks + 1)
         return structs.replace(state, invalid_controls=state.invalid_controls + 1)
+    assert verdict.sha256 is not None
+    seen = (*state.controls_seen, verdict.sha256)[-MAX_SEEN:]
+    state = structs.replace(state, controls_seen=seen)
     if verdict.said == "running":
         return state
     control = verdict.control
@@ -364,8 +364,7 @@ def _put_away(around: Around, layer: Layer, name: str, receipt: ControlRejection
     # Another one may have come since; it is not the one that was judged.
     if around.disk.kind(layer.file(NAME)) is not None and around.disk.kind(kept) is None:
         around.disk.move(layer.file(NAME), kept)
-    is_known = receipt.body_sha256 != base.digest(b"")
-    return Verdict("rejected", receipt.body_sha256 if is_known else None, code=receipt.code)
+    return Verdict("rejected", receipt.body_sha256, code=receipt.code)
 
 
 def _receipt(around: Around, layer: Layer, name: str) -> ControlRejection | None:

@@ -101,7 +101,7 @@ class State(Record, frozen=True, kw_only=True):
     invalid_controls: Count = 0
     failed_goal_checks: Count = 0
     controls_seen: tuple[Sha256, ...] = ()
-    """Digests of control files that were judged."""
+    """Digests of control files that were followed."""
     requests_decided: Count = 0
     children_made: Count = 0
     own_usage: Usage = Usage()
