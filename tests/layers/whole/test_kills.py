@@ -56,6 +56,7 @@ def killed(prepared: Played, folder: Path, kill_at: int) -> str | None:
     return None
 
 
+@pytest.mark.timeout(3600 if DEEP else 300)
 def test_killed_after_an_effect_the_next_run_comes_to_the_same_end(
     prepared: Played, count: int, tmp_path: Path
 ) -> None:
