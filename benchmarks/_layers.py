@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
-from unittest import mock
 
 from msgspec import structs
 
-from callboard.layers import sets, tree
+from callboard.layers import tree
 from callboard.layers.around import Around, of_machine
 from callboard.layers.layers import Layers
 from callboard.layers.records.attempt import AttemptResult
@@ -22,15 +22,7 @@ _WIDTH = 30
 
 
 def make_tree(root: Path, sessions: int) -> Around:
-    """A repository without Git, with one root and layers in branches below it.
-
-    None of them is made durable: it is not what is measured, and would take minutes.
-    """
-    with mock.patch("os.fsync"):
-        return _made(root, sessions)
-
-
-def _made(root: Path, sessions: int) -> Around:
+    """A repository without Git, with one root and layers in branches below it."""
     folder = root / ".callboard" / "workflow_sets" / "bench"
     role = folder / "workflows" / "worker"
     role.mkdir(parents=True)
@@ -55,20 +47,26 @@ def _made(root: Path, sessions: int) -> Around:
 
 
 def _add(around: Around, parent: Layer, number: int) -> Layer:
-    """One child that has ended, as a folder."""
+    """One more layer: a copy of its parent's folder with an identity of its own.
+
+    Nothing is made durable, which would take minutes and is not what is measured.
+    """
     disk, session_id = around.disk, f"session_{number:06d}"
     goal = structs.replace(tree.read_goal(disk, parent), goal_id=f"goal_{session_id}")
-    frozen = sets.freeze(disk, "bench")
     session = structs.replace(
         parent.session, session_id=session_id, parent_session_id=parent.session.session_id,
         depth=parent.session.depth + 1, request_id=f"request_{number}",
         parent_work_item_id=f"item_{number}", limits=None,
-        goal_sha256=digest(goal.goal.encode()), goal_contract_sha256=digest(encode(goal)),
+        goal_contract_sha256=digest(encode(goal)),
     )  # fmt: skip
-    building = parent.file("children", f".{session_id}.building")
-    tree.create(disk, building, session, goal.goal, goal, frozen.contract, frozen.files(), 0)
-    disk.move(building, parent.file("children", session_id))
-    return tree.read_layer(disk, parent.file("children", session_id))
+    state = structs.replace(tree.read_state(disk, parent), session_id=session_id)
+    place = parent.file("children", session_id)
+    shutil.copytree(
+        disk.path(parent.place), disk.path(place), ignore=shutil.ignore_patterns("session_*")
+    )
+    for name, record in (("session", session), ("goal_contract", goal), ("state", state)):
+        disk.path(f"{place}/{name}.json").write_bytes(encode(record))
+    return tree.read_layer(disk, place)
 
 
 def leave_result(around: Around, layer: Layer, attempt_id: str) -> None:
