@@ -7,7 +7,7 @@ layers.md §§3, 4.
 from __future__ import annotations
 
 from callboard.errors import CallboardError
-from callboard.layers import references, stored
+from callboard.layers import names, references, stored
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
@@ -43,6 +43,7 @@ def accept(
     """
     if assigned is not None:
         assigned.check_role(assigned.contract.acceptance_roles, "judge what a child came to")
+    names.check_key(request_id, "request id")
     place = layer.file(OUTCOMES, f"{request_id}.json")
     if around.disk.kind(place) is None:
         raise CallboardError(

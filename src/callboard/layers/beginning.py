@@ -11,10 +11,12 @@ from msgspec import structs
 from callboard.layers import attempts, changes, journal, stored, tree, updates
 from callboard.layers.around import Around
 from callboard.layers.prompting import render
+from callboard.layers.records import base
 from callboard.layers.records.assignment import AcceptedInput
-from callboard.layers.records.base import digest
+from callboard.layers.records.requests import ChildRequest
 from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import FrozenRole
+from callboard.layers.requests.inputs import name_in_child
 from callboard.layers.tree import Layer
 
 ARTIFACTS = "inputs/artifacts"
@@ -24,8 +26,6 @@ _MAX_INPUT_BYTES = 16 * 1024 * 1024
 def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State:
     """The layer's state with an attempt of `role` as its task."""
     iteration = state.iteration + 1
-    # Counted first: a line that comes in between is told twice rather than never.
-    updates_to = updates.count(around, layer)
     frozen = attempts.freeze(
         around.disk,
         layer,
@@ -35,11 +35,11 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
         iteration=iteration,
         state=state,
         goal=tree.read_goal(around.disk, layer),
-        updates=updates.since(around, layer, state.updates_delivered),
+        updates=updates.waiting(around, layer, state.updates_delivered),
         inputs=_inputs(around, layer),
         git_head=_head(around),
         request_id=layer.session.request_id,
-        work_item_id=None,
+        work_item_id=layer.session.parent_work_item_id,
         render=render,
     )
     state = structs.replace(
@@ -51,7 +51,9 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
             role=role.name,
             iteration=iteration,
             assignment_sha256=frozen.assignment_sha256,
-            updates_to=updates_to,
+            # By what was frozen: one that was taken up may have been told less than there is now.
+            updates_to=state.updates_delivered + len(frozen.assignment.updates),
+            work_item_id=layer.session.parent_work_item_id,
         ),
         changed_at_ms=around.clock.now_ms(),
     )
@@ -61,12 +63,28 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
 
 
 def _inputs(around: Around, layer: Layer) -> list[AcceptedInput]:
-    """The files that were frozen into this layer when it was made."""
+    """The files that were frozen into this layer when it was made, each as it was then.
+
+    What else lies beside them is none. Raises `layer_corrupt` where one was changed.
+    """
+    if layer.session.request_id is None:
+        return []
+    place = layer.file("inputs", "accepted_request.json")
+    request = stored.read_record(around.disk, place, ChildRequest)
+    if request.request_id != layer.session.request_id:
+        raise stored.corrupt(place, f"it is the request {request.request_id}")
     found = []
-    for name in around.disk.names(layer.file(ARTIFACTS)):
-        data = around.disk.read(layer.file(ARTIFACTS, name), _MAX_INPUT_BYTES)
-        ref = f"session:/{ARTIFACTS}/{name}"
-        found.append(AcceptedInput(ref=ref, sha256=digest(data), size_bytes=len(data)))
+    for number, one in enumerate(request.inputs, start=1):
+        name = name_in_child(number, one.ref)
+        data = stored.read_file(around.disk, layer.file(ARTIFACTS, name), _MAX_INPUT_BYTES)
+        if base.digest(data) != one.sha256:
+            what = f"it was changed: {one.sha256} was accepted, it has {base.digest(data)}"
+            raise stored.corrupt(layer.file(ARTIFACTS, name), what)
+        found.append(
+            AcceptedInput(
+                ref=f"session:/{ARTIFACTS}/{name}", sha256=one.sha256, size_bytes=len(data)
+            )
+        )
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from callboard import canonical
 from callboard.errors import CallboardError
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
+from callboard.layers.check_files import CheckFile
 from callboard.layers.records import base
 from callboard.layers.records.evaluation import (
     CheckResult,
@@ -28,10 +29,10 @@ from callboard.processes.held import Command, Outcome, hold
 from callboard.processes.members import RUN_MARK
 from callboard.visible import visible
 
-if TYPE_CHECKING:
-    from callboard.layers.evaluating import CheckFile
-
 MAX_EVIDENCE_BYTES = 1024 * 1024
+MAX_QUESTION_BYTES = 8 * 1024 * 1024
+"""Of all the evidence that one judge is given."""
+MAX_DETAIL = 4000
 MAX_ANSWER_BYTES = 256 * 1024
 _LOG_LIMIT_BYTES = 4 * 1024 * 1024
 _GRACE_S = 5.0
@@ -48,9 +49,9 @@ def run_check(around: Around, assigned: Assigned, one: CheckFile, folder: str) -
             stdin = f"{folder}/{check.check_id}.question.json"
             around.disk.publish(stdin, _question(around, assigned, check))
         outcome = _run(around, check, folder, stdin)
+        output = around.disk.read(f"{folder}/{check.check_id}.stdout", _LOG_LIMIT_BYTES)
     except CallboardError as error:
         return _result(one, "error", error.message, 0, None)
-    output = around.disk.read(f"{folder}/{check.check_id}.stdout", _LOG_LIMIT_BYTES)
     if isinstance(check, JudgeCheck):
         verdict, detail = _judged(outcome, output)
     else:
@@ -67,10 +68,18 @@ def _result(
         sha256=one.sha256,
         kind="judge" if isinstance(one.check, JudgeCheck) else "command",
         verdict=verdict,
-        detail=visible(detail)[:4000] or "-",
+        detail=visible(detail)[:MAX_DETAIL] or "-",
         duration_ms=duration_ms,
         output_sha256=output_sha256,
     )
+
+
+def shortened(detail: str, room_bytes: int) -> str:
+    """The beginning of a detail that takes at most about `room_bytes` in a record."""
+    whole = detail
+    while len(canonical.encode(detail)) > room_bytes and len(detail) > 1:
+        detail = detail[: len(detail) * 3 // 4]
+    return detail if detail == whole else f"{detail}…"
 
 
 def _run(
@@ -99,7 +108,12 @@ def _run(
 
 def _inside(root: Path, cwd: str) -> Path:
     found = Path(os.path.normpath(root / cwd))
-    if "\0" in cwd or not found.resolve().is_relative_to(root.resolve()):
+    try:
+        is_inside = "\0" not in cwd and found.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        # A link that leads to itself.
+        is_inside = False
+    if not is_inside:
         raise CallboardError(
             "path_invalid",
             f"{visible(cwd)!r} is no folder of the repository",
@@ -120,7 +134,8 @@ def _ended(check: CommandCheck, outcome: Outcome) -> tuple[Verdict, str]:
 
 def _judged(outcome: Outcome, output: bytes) -> tuple[Verdict, str]:
     if outcome.ended != "exited" or outcome.exit_code != 0:
-        return "error", f"the judge {outcome.ended} with {outcome.exit_code or outcome.reason}"
+        how = outcome.exit_code or outcome.signal or outcome.reason or ""
+        return "error", f"the judge {outcome.ended} {how}".strip()
     try:
         answer = base.read(output, JudgeAnswer, "the answer", limit_bytes=MAX_ANSWER_BYTES)
     except CallboardError as error:
@@ -131,8 +146,17 @@ def _judged(outcome: Outcome, output: bytes) -> tuple[Verdict, str]:
 def _question(around: Around, assigned: Assigned, check: JudgeCheck) -> bytes:
     """What a judge reads on its standard input: the question, and the evidence itself."""
     evidence = []
+    room = MAX_QUESTION_BYTES
     for ref in check.evidence:
         data = read_ref(around.disk, assigned.layer, ref, MAX_EVIDENCE_BYTES)
+        room -= len(data)
+        if room < 0:
+            raise CallboardError(
+                "resource_limit",
+                f"the evidence has more than {MAX_QUESTION_BYTES} bytes together",
+                "ask about less at a time",
+                {"limit_bytes": MAX_QUESTION_BYTES},
+            )
         text = data.decode("utf-8", "replace")
         evidence.append({"ref": ref, "sha256": base.digest(data), "text": text})
     question = {

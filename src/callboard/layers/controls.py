@@ -12,36 +12,53 @@ from typing import Literal
 from msgspec import structs
 
 from callboard.errors import CallboardError
-from callboard.layers import evaluating
+from callboard.layers import evaluating, references, tree
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
 from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.control import Control, ControlRejection, Producer
-from callboard.layers.records.state import State
+from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import WorkflowContract
+from callboard.layers.sealing import put, put_record
+from callboard.layers.stored import read_record
 from callboard.layers.tree import Layer
+from callboard.visible import visible
 
 NAME = "control.json"
 REJECTED = "control_rejected"
 MAX_SEEN = 1000
+MAX_REASON = 4000
 
 Said = Literal["none", "running", "goal_met", "unresolvable_error", "rejected"]
+
+# What can be wrong with the file itself; all else is a fault of this machine, and not the role's.
+_UNFIT = frozenset(
+    {"file_not_regular", "file_unreadable", "path_invalid", "record_invalid", "resource_limit"}
+)
+_NO_EVIDENCE = frozenset(
+    {"reference_invalid", "reference_out_of_scope", "layer_missing", "path_invalid"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of the control file; `is_goal_check`: it failed at the check of the goal."""
+    """What came of the control file. `body` is what a control that is followed says."""
 
     said: Said
     sha256: str | None = None
     control: Control | None = None
-    refusal: CallboardError | None = None
-    is_goal_check: bool = False
+    code: str | None = None
+    """Why it is rejected."""
+    body: bytes | None = None
 
 
-class _GoalNotMet(CallboardError):
-    """The control is sound, and the goal is not shown to be met."""
+class _NotFollowedError(Exception):
+    """The control cannot be followed; it is kept and counted."""
+
+    def __init__(self, refusal: CallboardError) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
 
 
 NOTHING = Verdict("none")
@@ -50,34 +67,81 @@ NOTHING = Verdict("none")
 def judge(
     around: Around, layer: Layer, contract: WorkflowContract, state: State, result: AttemptResult
 ) -> Verdict:
-    """What the attempt said. A control that cannot be followed is kept beside a receipt."""
+    """What the attempt said. A control that cannot be followed is put away beside a receipt.
+
+    The receipt decides: once it is there, a judgement that is made again comes to the same.
+    """
+    task = state.task
+    assert task is not None
+    earlier = _receipt(around, layer, task.attempt_id)
+    if earlier is not None:
+        return _put_away(around, layer, task.attempt_id, earlier)
     place = layer.file(NAME)
     if around.disk.kind(place) is None:
         return NOTHING
     body = None
     try:
-        body = around.disk.read(place, base.MAX_RECORD_BYTES, what=NAME)
+        body = _body(around, layer)
         if base.digest(body) in state.controls_seen:
             return Verdict("none", base.digest(body))
-        control = base.read(body, Control, NAME)
-        _check(around, layer, contract, state, result, control)
-    except CallboardError as refusal:
-        return _rejected(around, layer, state, body, refusal)
+        control = _read(body)
+        _check(around, layer, contract, task, result, control)
+    except _NotFollowedError as error:
+        return _reject(around, layer, task.attempt_id, task.attempt_id, body, error.refusal)
     said: Said = "running" if control.stop_reason is None else control.stop_reason
-    return Verdict(said, base.digest(body), control)
+    return Verdict(said, base.digest(body), control, body=body)
+
+
+def set_aside(around: Around, layer: Layer, state: State) -> State:
+    """The state of a layer without a task once no control is left in its place.
+
+    One that was judged is removed, which a crash may have kept from being done. Any other one was
+    left by nobody who may speak now: it is put away and counted, and never followed.
+    """
+    assert state.task is None
+    # The next state has another revision, so each of them has its own.
+    name = f"between_{state.revision:06d}"
+    place = layer.file(NAME)
+    verdict = NOTHING
+    earlier = _receipt(around, layer, name)
+    if earlier is not None:
+        verdict = _put_away(around, layer, name, earlier)
+    elif around.disk.kind(place) is not None:
+        body = None
+        try:
+            body = _body(around, layer)
+            if base.digest(body) in state.controls_seen:
+                around.disk.remove(place)
+                return state
+            raise _not_followed(
+                "control_producer",
+                "it was left while no attempt was under way",
+                "say it while the attempt runs; only the attempt that ends is listened to",
+            )
+        except _NotFollowedError as error:
+            verdict = _reject(around, layer, name, None, body, error.refusal)
+    if verdict is NOTHING:
+        return state
+    state = structs.replace(
+        applied(state, verdict),
+        revision=state.revision + 1,
+        changed_at_ms=around.clock.now_ms(),
+    )
+    tree.write_state(around.disk, layer, state)
+    return state
 
 
 def applied(state: State, verdict: Verdict) -> State:
     """The state with the verdict in it; its revision is the caller's to advance."""
     if verdict.said == "none":
         return state
-    sha256 = verdict.sha256
-    seen = state.controls_seen if sha256 is None else (*state.controls_seen, sha256)[-MAX_SEEN:]
-    state = structs.replace(state, controls_seen=seen)
     if verdict.said == "rejected":
-        if verdict.is_goal_check:
+        if verdict.code in evaluating.NOT_SHOWN:
             return structs.replace(state, failed_goal_checks=state.failed_goal_checks + 1)
         return structs.replace(state, invalid_controls=state.invalid_controls + 1)
+    assert verdict.sha256 is not None
+    seen = (*state.controls_seen, verdict.sha256)[-MAX_SEEN:]
+    state = structs.replace(state, controls_seen=seen)
     if verdict.said == "running":
         return state
     control = verdict.control
@@ -87,14 +151,17 @@ def applied(state: State, verdict: Verdict) -> State:
     )
 
 
+def keep(around: Around, folder: str, verdict: Verdict) -> None:
+    """Keep what a control says that is followed, unchanged, in the folder of its attempt."""
+    if verdict.body is not None:
+        put(around.disk, f"{folder}/{NAME}", verdict.body)
+
+
 def clear(around: Around, layer: Layer, verdict: Verdict) -> None:
     """Take the judged file away, once the state knows of it."""
-    if verdict is NOTHING:
+    if verdict.sha256 is None or verdict.said == "rejected":
         return
-    if around.disk.kind(layer.file(NAME)) == "folder":
-        around.disk.remove_tree(layer.file(NAME))
-    else:
-        around.disk.remove(layer.file(NAME))
+    around.disk.remove(layer.file(NAME))
 
 
 def of(value: object) -> Control:
@@ -107,9 +174,12 @@ def publish(around: Around, assigned: Assigned, control: Control) -> None:
 
     Raises what `judge` would keep as the reason of a rejection, and `control_exists`.
     """
-    _check_said(assigned.layer, assigned.contract, _producer(assigned), control)
-    if control.stop_reason == "goal_met":
-        _check_goal(around, assigned.layer, control)
+    try:
+        _check_said(around, assigned.layer, assigned.contract, _producer(assigned), control)
+        if control.stop_reason == "goal_met":
+            _check_goal(around, assigned.layer, assigned.contract, control)
+    except _NotFollowedError as error:
+        raise error.refusal from None
     if not around.disk.publish_new(assigned.layer.file(NAME), base.encode(control)):
         raise CallboardError(
             "control_exists",
@@ -128,20 +198,34 @@ def _producer(assigned: Assigned) -> Producer:
 # --- judging --------------------------------------------------------------------------------------
 
 
+def _body(around: Around, layer: Layer) -> bytes:
+    try:
+        return around.disk.read(layer.file(NAME), base.MAX_RECORD_BYTES, what="the control")
+    except CallboardError as error:
+        if error.code in _UNFIT:
+            raise _NotFollowedError(error) from error
+        raise
+
+
+def _read(body: bytes) -> Control:
+    try:
+        return base.read(body, Control, NAME)
+    except CallboardError as error:
+        raise _NotFollowedError(error) from error
+
+
 def _check(
     around: Around,
     layer: Layer,
     contract: WorkflowContract,
-    state: State,
+    task: Task,
     result: AttemptResult,
     control: Control,
 ) -> None:
-    task = state.task
-    assert task is not None
     producer = Producer(
         session_id=layer.session.session_id, role=task.role, attempt_id=task.attempt_id
     )
-    _check_said(layer, contract, producer, control)
+    _check_said(around, layer, contract, producer, control)
     if result.classification != "success":
         raise _not_followed(
             "control_of_failure",
@@ -149,11 +233,15 @@ def _check(
             "a control counts only from an attempt that ended well",
         )
     if control.stop_reason == "goal_met":
-        _check_goal(around, layer, control)
+        _check_goal(around, layer, contract, control)
 
 
 def _check_said(
-    layer: Layer, contract: WorkflowContract, producer: Producer, control: Control
+    around: Around,
+    layer: Layer,
+    contract: WorkflowContract,
+    producer: Producer,
+    control: Control,
 ) -> None:
     if control.producer != producer:
         raise _not_followed(
@@ -169,13 +257,25 @@ def _check_said(
             f"its state is {control.state} and its stop_reason {control.stop_reason}",
             "give a stop_reason where the state is stopped, and only there",
         )
+    if control.blocker is not None and control.stop_reason != "unresolvable_error":
+        raise _not_followed(
+            "control_contradiction",
+            f"it names a blocker ({control.blocker}), and its stop_reason is {control.stop_reason}",
+            "name a blocker with unresolvable_error, and only there",
+        )
     if control.stop_reason == "goal_met" and producer.role not in contract.goal_control_roles:
         raise _not_allowed(producer.role, "goal_met", contract.goal_control_roles)
     if control.stop_reason == "unresolvable_error":
-        _check_blocker(contract, producer, control)
+        _check_blocker(around, layer, contract, producer, control)
 
 
-def _check_blocker(contract: WorkflowContract, producer: Producer, control: Control) -> None:
+def _check_blocker(
+    around: Around,
+    layer: Layer,
+    contract: WorkflowContract,
+    producer: Producer,
+    control: Control,
+) -> None:
     if producer.role not in contract.blocker_roles:
         raise _not_allowed(producer.role, "unresolvable_error", contract.blocker_roles)
     missing = [
@@ -193,21 +293,37 @@ def _check_blocker(contract: WorkflowContract, producer: Producer, control: Cont
             f"an unresolvable error without {', '.join(missing) or 'evidence of a route'}",
             "name the kind of blocker, the routes that were tried, and evidence of them",
         )
+    for route in control.attempted_routes:
+        if route.evidence_ref is not None and not _is_there(around, layer, route.evidence_ref):
+            raise _not_followed(
+                "control_unfounded",
+                f"there is no evidence at {visible(route.evidence_ref)[:200]!r}",
+                "name files that are there by their references, such as trace:<session>:/…",
+            )
 
 
-def _check_goal(around: Around, layer: Layer, control: Control) -> None:
+def _is_there(around: Around, layer: Layer, ref: str) -> bool:
+    try:
+        return around.disk.kind(references.place_of(around.disk, layer, ref)) is not None
+    except CallboardError as error:
+        if error.code in _NO_EVIDENCE:
+            return False
+        raise
+
+
+def _check_goal(around: Around, layer: Layer, contract: WorkflowContract, control: Control) -> None:
     if control.eval_receipt_ref is None:
         raise _not_followed(
             "control_unfounded",
             "it says goal_met and cites no eval receipt",
             "cite a passing receipt of this layer by its reference",
         )
-    fault = evaluating.fault_of(around, layer, control.eval_receipt_ref)
+    fault = evaluating.fault_of(around, layer, contract, control.eval_receipt_ref)
     if fault is not None:
-        raise _GoalNotMet(fault.code, fault.message, fault.hint, fault.details)
+        raise _NotFollowedError(fault)
 
 
-def _not_allowed(role: str, what: str, allowed: tuple[str, ...]) -> CallboardError:
+def _not_allowed(role: str, what: str, allowed: tuple[str, ...]) -> _NotFollowedError:
     return _not_followed(
         "control_role",
         f"the role {role!r} may not say {what}; allowed are {', '.join(allowed) or 'none'}",
@@ -215,34 +331,50 @@ def _not_allowed(role: str, what: str, allowed: tuple[str, ...]) -> CallboardErr
     )
 
 
-def _not_followed(code: str, message: str, hint: str) -> CallboardError:
-    return CallboardError(code, f"the control is not followed: {message}", hint)
+def _not_followed(code: str, message: str, hint: str) -> _NotFollowedError:
+    return _NotFollowedError(CallboardError(code, f"the control is not followed: {message}", hint))
 
 
-def _rejected(
-    around: Around, layer: Layer, state: State, body: bytes | None, refusal: CallboardError
+# --- what is not followed -------------------------------------------------------------------------
+
+
+def _reject(
+    around: Around,
+    layer: Layer,
+    name: str,
+    attempt_id: str | None,
+    body: bytes | None,
+    refusal: CallboardError,
 ) -> Verdict:
-    """Keep what was said, unchanged as far as it can be read, and why it is not followed."""
-    sha256 = base.digest(body if body is not None else b"")
-    name = sha256.removeprefix("sha256:")
-    if body is not None:
-        around.disk.publish_new(layer.file(REJECTED, f"{name}.json"), body)
+    """Say why it is not followed, and put it away as it is, whatever it is."""
     receipt = ControlRejection(
         schema_version=1,
-        body_sha256=sha256,
+        body_sha256=base.digest(body or b""),
         code=refusal.code,
-        reason=refusal.message,
-        attempt_id=state.task.attempt_id if state.task else None,
+        reason=refusal.message[:MAX_REASON],
+        attempt_id=attempt_id,
         decided_at_ms=around.clock.now_ms(),
     )
-    task = state.task
-    assert task is not None
-    around.disk.publish_new(
-        layer.file(REJECTED, f"{task.attempt_id}.receipt.json"), base.encode(receipt)
-    )
-    return Verdict(
-        "rejected",
-        sha256 if body is not None else None,
-        refusal=refusal,
-        is_goal_check=isinstance(refusal, _GoalNotMet),
-    )
+    put_record(around.disk, layer.file(REJECTED, f"{name}.receipt.json"), receipt)
+    return _put_away(around, layer, name, receipt)
+
+
+def _put_away(around: Around, layer: Layer, name: str, receipt: ControlRejection) -> Verdict:
+    kept = layer.file(REJECTED, f"{name}.json")
+    # Another one may have come since; it is not the one that was judged.
+    if around.disk.kind(layer.file(NAME)) is not None and around.disk.kind(kept) is None:
+        around.disk.move(layer.file(NAME), kept)
+    return Verdict("rejected", receipt.body_sha256, code=receipt.code)
+
+
+def _receipt(around: Around, layer: Layer, name: str) -> ControlRejection | None:
+    """What was decided before a crash; nothing where a role has put something there itself."""
+    place = layer.file(REJECTED, f"{name}.receipt.json")
+    if around.disk.kind(place) is None:
+        return None
+    try:
+        return read_record(around.disk, place, ControlRejection)
+    except CallboardError as error:
+        if error.code == "layer_corrupt":
+            return None
+        raise

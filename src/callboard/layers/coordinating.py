@@ -13,10 +13,12 @@ from typing import Literal
 
 from msgspec import structs
 
+from callboard.errors import CallboardError
 from callboard.layers import (
     awaiting,
     beginning,
     choosing,
+    controls,
     finishing,
     journal,
     stopping,
@@ -25,6 +27,7 @@ from callboard.layers import (
     user_stop,
 )
 from callboard.layers.around import Around
+from callboard.layers.attempts import place_of
 from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.state import State, StopReason
 from callboard.layers.requests import admitting, pending
@@ -68,7 +71,7 @@ class Coordinator:
             return self._unwind(chain)
         if state.phase == "executing":
             return self._carry_out(layer, state)
-        return self._decide(layer, state)
+        return self._decide(chain)
 
     # --- one phase each -----------------------------------------------------------------------
 
@@ -85,18 +88,29 @@ class Coordinator:
         assert task is not None
         if self._stop.is_set():
             return Step("paused", layer.session.session_id, task.attempt_id)
-        contract = tree.read_contract(self._around.disk, layer)
-        result = awaiting.carry_out(
-            self._around.disk, layer, contract, task, self._around, Event(), self._stop
-        )
+        disk = self._around.disk
+        contract = tree.read_contract(disk, layer)
+        at_once = user_stop.AtOnce(self._around, self._root, place_of(layer, task.attempt_id))
+        try:
+            result = awaiting.carry_out(
+                disk, layer, contract, task, self._around, at_once, self._stop
+            )
+        except CallboardError as error:
+            # Somebody else's runner began in the very moment of the wish: it is awaited next.
+            if error.code != "attempt_interrupted":
+                raise
+            return Step("waiting", layer.session.session_id, task.attempt_id)
         if result is None:
             return Step("paused", layer.session.session_id, task.attempt_id)
         finishing.finish(self._around, layer, contract, state, result)
         return Step("finished", layer.session.session_id, f"{task.attempt_id}: {_ended(result)}")
 
-    def _decide(self, layer: Layer, state: State) -> Step:
+    def _decide(self, chain: list[tuple[Layer, State]]) -> Step:
+        layer, state = chain[-1]
         session_id = layer.session.session_id
         mended = admitting.go_on(self._around, layer, state)
+        if mended is state:
+            mended = controls.set_aside(self._around, layer, state)
         if mended is not state:
             return Step("repaired", session_id)
         decided = pending.decide(self._around, self._root, layer, state)
@@ -104,17 +118,13 @@ class Coordinator:
             return Step("decided", session_id, decided.child.session_id if decided.child else "")
         if self._stop.is_set():
             return Step("paused", session_id)
-        contract = tree.read_contract(self._around.disk, layer)
-        wish = user_stop.wish(self._around, self._root)
-        if wish is not None:
-            return self._end(layer, state, "user_stop", wish)
-        end = stopping.stop_of(contract, state)
+        end = due_end(self._around, self._root, chain)
         if end is not None:
             return self._end(layer, state, *end)
-        choice = choosing.choose(contract, state)
+        choice = choosing.choose(tree.read_contract(self._around.disk, layer), state)
         if choice.role is None:
             reasons = "; ".join(f"{one.role}: {one.reason}" for one in choice.verdicts)
-            return self._end(layer, state, "no_role", reasons)
+            return self._end(layer, state, "no_role", f"none of {len(choice.verdicts)}: {reasons}")
         state = beginning.begin(self._around, layer, state, choice.role)
         assert state.task is not None
         return Step("began", session_id, state.task.attempt_id)
@@ -134,6 +144,30 @@ class Coordinator:
         )
         journal.tell(self._around, layer, "layer_stopped", reason=reason)
         return Step("stopped", layer.session.session_id, reason)
+
+
+def due_end(
+    around: Around, root: Layer, chain: list[tuple[Layer, State]]
+) -> tuple[StopReason, str] | None:
+    """What ends the deepest layer of the chain now, in its own words; None: nothing does.
+
+    What a layer may cost holds for all below it as well, so the caps above count here too.
+    """
+    wish = user_stop.wish(around, root)
+    if wish is not None:
+        return "user_stop", wish
+    layer, state = chain[-1]
+    end = stopping.stop_of(tree.read_contract(around.disk, layer), state)
+    if end is not None:
+        return end
+    usage = state.usage
+    for above, its_state in reversed(chain[:-1]):
+        usage = usage.plus(its_state.usage)
+        contract = tree.read_contract(around.disk, above)
+        end = stopping.over_cost(contract.caps, usage)
+        if end is not None:
+            return end[0], f"in {above.session.session_id}, {end[1]}"
+    return None
 
 
 def _ended(result: AttemptResult) -> str:

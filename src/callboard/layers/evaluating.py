@@ -6,78 +6,51 @@ repository; once any of them has changed it says nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from msgspec import structs
 
 from callboard.errors import CallboardError
-from callboard.layers import references, stored, subject
+from callboard.layers import checks, references, reporting, stored, subject
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
-from callboard.layers.checks import run_check
+from callboard.layers.check_files import checks_of
 from callboard.layers.records import base
-from callboard.layers.records.evaluation import Check, CheckResult, EvalReceipt, GitSubject
+from callboard.layers.records.evaluation import CheckResult, EvalReceipt, GitSubject
+from callboard.layers.records.workflow import WorkflowContract
 from callboard.layers.tree import Layer
-from callboard.layers.yaml_records.faults import Faults
-from callboard.layers.yaml_records.typed import read_yaml
 from callboard.visible import visible
 
-CHECKS = "eval_checks"
+REPORT = "report.md"
 RECEIPTS = "eval_receipts"
-MAX_CHECK_BYTES = 256 * 1024
-_SUFFIXES = (".yaml", ".yml")
+MAX_DETAILS_BYTES = 512 * 1024
+"""Of the details of all checks in one receipt; the report has more of them."""
 
-
-@dataclass(frozen=True, slots=True)
-class CheckFile:
-    """One check as its file has it."""
-
-    name: str
-    sha256: str
-    check: Check
-
-
-def checks_of(around: Around, layer: Layer) -> tuple[CheckFile, ...]:
-    """All checks of a layer, by name. Raises `eval_check_invalid` with every fault of every file,
-    and `eval_checks_missing` where there is none."""
-    faults = Faults()
-    found = []
-    for name in around.disk.names(layer.file(CHECKS)):
-        if name.startswith(".") or not name.endswith(_SUFFIXES):
-            continue
-        data = around.disk.read(layer.file(CHECKS, name), MAX_CHECK_BYTES, what=visible(name))
-        read: Any = read_yaml(data, Check, name, faults)  # type: ignore[arg-type]
-        if read is not None:
-            found.append(CheckFile(name, base.digest(data), read[0]))
-    if faults.count:
-        raise CallboardError(
-            "eval_check_invalid",
-            faults.summary("the folder of checks"),
-            "correct each check; the faults are told with file, line and column",
-            faults.details(),
-        )
-    if not found:
-        raise CallboardError(
-            "eval_checks_missing",
-            f"there is no check in {CHECKS}",
-            "the reviewer writes checks first, one YAML file each",
-        )
-    return tuple(found)
+NOT_SHOWN = frozenset(
+    {
+        "eval_receipt_unknown",
+        "eval_failed",
+        "eval_goal_other",
+        "eval_checks_changed",
+        "eval_subject_changed",
+    }
+)
+"""The codes of a receipt that does not show that a goal is met now."""
 
 
 def evaluate(around: Around, assigned: Assigned) -> EvalReceipt:
     """Run all checks of the layer's goal, and publish the receipt.
 
     Raises `role_not_allowed`, `eval_check_invalid`, `eval_checks_missing`, and
-    `eval_subject_changed` where the repository did not stay as it was meanwhile.
+    `eval_subject_changed` where the repository did not stay as it was meanwhile. A report for
+    people lies in the attempt's trace, and its digest in the receipt.
     """
     assigned.check_role(assigned.contract.evaluation_roles, "run the checks of the goal")
     layer = assigned.layer
-    checks = checks_of(around, layer)
+    present = checks_of(around, layer)
     before = _subject(around)
     receipt_id = f"{assigned.attempt_id}_{around.random(8)}"
     folder = f"{layer.trace_place}/attempts/{assigned.attempt_id}/eval_{receipt_id}"
     around.disk.make_folder(folder)
-    results = tuple(run_check(around, assigned, one, folder) for one in checks)
+    results = tuple(checks.run_check(around, assigned, one, folder) for one in present)
     after = _subject(around)
     if before != after:
         raise CallboardError(
@@ -87,6 +60,9 @@ def evaluate(around: Around, assigned: Assigned) -> EvalReceipt:
             {"before": base.document(before), "after": base.document(after)},
         )
     receipt = _receipt(around, assigned, receipt_id, results, before)
+    report = reporting.report(assigned.assignment.goal, receipt, results, present)
+    around.disk.publish(f"{folder}/{REPORT}", report)
+    receipt = structs.replace(receipt, report_sha256=base.digest(report))
     around.disk.publish_new(layer.file(RECEIPTS, f"{receipt_id}.json"), base.encode(receipt))
     return receipt
 
@@ -100,6 +76,10 @@ def _receipt(
 ) -> EvalReceipt:
     session = assigned.layer.session
     is_passed = all(one.verdict == "pass" for one in results)
+    room = MAX_DETAILS_BYTES // len(results)
+    results = tuple(
+        structs.replace(one, detail=checks.shortened(one.detail, room)) for one in results
+    )
     return EvalReceipt(
         schema_version=1,
         receipt_id=receipt_id,
@@ -116,12 +96,15 @@ def _receipt(
     )
 
 
-def fault_of(around: Around, layer: Layer, ref: str) -> CallboardError | None:
+def fault_of(
+    around: Around, layer: Layer, contract: WorkflowContract, ref: str
+) -> CallboardError | None:
     """Why the receipt at `ref` does not show that the layer's goal is met now; None: it does."""
     try:
         receipt = _read(around, layer, ref)
     except CallboardError as error:
-        return _unfit("eval_receipt_unknown", f"{ref!r} is no receipt of this layer", error.message)
+        what = f"{visible(ref)[:200]!r} is no receipt of this layer"
+        return _unfit("eval_receipt_unknown", what, error.message)
     failed = [one.check_id for one in receipt.checks if one.verdict != "pass"]
     if receipt.verdict != "pass" or failed:
         return _unfit(
@@ -132,6 +115,9 @@ def fault_of(around: Around, layer: Layer, ref: str) -> CallboardError | None:
         layer.session.goal_contract_sha256,
     ):
         return _unfit("eval_goal_other", f"the receipt is of {receipt.session_id}", receipt.goal_id)
+    foreign = _foreign(around, layer, contract, receipt, ref)
+    if foreign is not None:
+        return _unfit("eval_receipt_unknown", f"the receipt {receipt.receipt_id} is none", foreign)
     try:
         present = {one.name: one.sha256 for one in checks_of(around, layer)}
     except CallboardError as error:
@@ -144,13 +130,32 @@ def fault_of(around: Around, layer: Layer, ref: str) -> CallboardError | None:
             "the checks are not those that ran",
             ", ".join(n for n, _ in names),
         )
-    found = _subject(around)
+    try:
+        found = _subject(around)
+    except CallboardError as error:
+        what = "the state of the repository cannot be told"
+        return _unfit("eval_subject_changed", what, error.message)
     if found != receipt.subject:
         return _unfit(
             "eval_subject_changed",
             "the repository is not in the state that was checked",
-            f"HEAD {found.head}, then {receipt.subject.head}",
+            f"now {found.head} with {found.dirty}, then {receipt.subject.head} with"
+            f" {receipt.subject.dirty}",
         )
+    return None
+
+
+def _foreign(
+    around: Around, layer: Layer, contract: WorkflowContract, receipt: EvalReceipt, ref: str
+) -> str | None:
+    """Why no attempt of this layer can have made the receipt, in words; None: one can."""
+    if not ref.endswith(f"/{receipt.receipt_id}.json"):
+        return "its file has another name"
+    if receipt.role not in contract.evaluation_roles:
+        return f"the role {receipt.role} may not run the checks"
+    is_of_role = receipt.attempt_id.partition("_")[2] == receipt.role
+    if not is_of_role or around.disk.kind(layer.file("attempts", receipt.attempt_id)) != "folder":
+        return f"this layer has no attempt {receipt.attempt_id} of {receipt.role}"
     return None
 
 

@@ -15,6 +15,7 @@ from callboard.layers.records.attempt import AttemptFinished, AttemptResult
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import WorkflowContract
+from callboard.layers.sealing import put_record
 from callboard.layers.tree import Layer
 
 
@@ -39,7 +40,9 @@ def finish(
         finished_at_ms=result.ended_at_ms,
     )
     folder = layer.file("attempts", task.attempt_id)
-    around.disk.publish_new(f"{folder}/finished.json", base.encode(finished))
+    # A crash may have come before: what is judged last is what the state will say.
+    controls.keep(around, folder, verdict)
+    put_record(around.disk, f"{folder}/finished.json", finished)
     _note_git(around, layer, task, result)
     state = _taken_in(around, state, task, result)
     state = controls.applied(state, verdict)
@@ -83,5 +86,4 @@ def _note_git(around: Around, layer: Layer, task: Task, result: AttemptResult) -
     if before is None or after is None or before == after:
         return
     receipt = GitReceipt(attempt_id=task.attempt_id, before=before, after=after)
-    place = layer.file("git_receipts", f"{task.attempt_id}.json")
-    around.disk.publish_new(place, base.encode(receipt))
+    put_record(around.disk, layer.file("git_receipts", f"{task.attempt_id}.json"), receipt)

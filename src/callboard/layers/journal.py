@@ -17,7 +17,7 @@ from callboard.layers.around import Around
 from callboard.layers.tree import Layer
 
 NAME = "events.jsonl"
-MAX_JOURNAL_BYTES = 64 * 1024 * 1024
+MAX_PART_BYTES = 64 * 1024 * 1024
 
 
 def tell(around: Around, layer: Layer, kind: str, **facts: object) -> None:
@@ -37,11 +37,17 @@ def tell(around: Around, layer: Layer, kind: str, **facts: object) -> None:
 def events(
     around: Around, layer: Layer, start_byte: int = 0
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Events from a byte on, each with the byte behind it; torn and strange lines are left out."""
-    if around.disk.kind(layer.file(NAME)) is None:
+    """Events from a byte on, each with the byte behind it; torn and strange lines are left out.
+
+    At most `MAX_PART_BYTES` are read; who wants more asks again from where it ended.
+    """
+    place = layer.file(NAME)
+    if around.disk.kind(place) is None:
         return
-    data = around.disk.read(layer.file(NAME), MAX_JOURNAL_BYTES)
-    at = start_byte
+    with around.disk.reading(place) as stream:
+        stream.seek(start_byte)
+        data = stream.read(MAX_PART_BYTES)
+    at = 0
     while (end := data.find(b"\n", at)) >= 0:
         line, at = data[at:end], end + 1
         try:
@@ -49,4 +55,4 @@ def events(
         except msgspec.DecodeError:
             continue
         if isinstance(event, dict):
-            yield at, event
+            yield start_byte + at, event

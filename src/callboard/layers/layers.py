@@ -18,6 +18,7 @@ from callboard.layers import (
     checking,
     choosing,
     controls,
+    coordinating,
     dispatching,
     evaluating,
     journal,
@@ -32,7 +33,7 @@ from callboard.layers import (
 from callboard.layers import around as surroundings
 from callboard.layers.around import Around
 from callboard.layers.checking import Finding
-from callboard.layers.choosing import Choice
+from callboard.layers.choosing import Choice, Verdict
 from callboard.layers.coordinating import Coordinator, Step
 from callboard.layers.dispatching import Dispatched
 from callboard.layers.records.control import AttemptedRoute, Control
@@ -119,8 +120,9 @@ class Layers:
 
         Raises `coordinator_busy` where another process does, and what damage there is.
         """
+        # Where there is no tree, nothing is left behind either.
+        root = tree.root(self._around.disk, session_id)
         with locking.coordinator(self._around):
-            root = tree.root(self._around.disk, session_id)
             coordinator = Coordinator(self._around, root, stop or Event())
             if not once:
                 return coordinator.run(told)
@@ -137,21 +139,46 @@ class Layers:
         )
 
     def next(self, session_id: str | None = None) -> tuple[Node, Choice | None]:
-        """The deepest layer, and which role would go next there; None: it does not choose now."""
-        layer, state = self._deepest(session_id)
-        node = Node(layer, state, tree.read_goal(self._around.disk, layer))
+        """The deepest layer, and which role would go next there; None: it does not choose now.
+
+        Where the layer is about to end instead, no role goes, and each verdict says why.
+        """
+        disk = self._around.disk
+        root = tree.root(disk, session_id)
+        chain = tree.chain(disk, root)
+        layer, state = chain[-1]
+        node = Node(layer, state, tree.read_goal(disk, layer))
         if state.phase != "ready":
             return node, None
-        return node, choosing.choose(tree.read_contract(self._around.disk, layer), state)
+        contract = tree.read_contract(disk, layer)
+        end = coordinating.due_end(self._around, root, chain)
+        if end is not None:
+            why = f"the layer ends ({end[0]}): {end[1]}"
+            return node, Choice(
+                None, tuple(Verdict(one.name, False, why) for one in contract.roles)
+            )
+        return node, choosing.choose(contract, state)
 
     def update(self, text: str, session_id: str | None = None) -> tuple[Node, int]:
-        """Tell the deepest layer something; its next attempt is given it."""
-        layer, _state = self._deepest(session_id)
+        """Tell the deepest layer that is not over something; its next attempt is given it.
+
+        Raises `layer_over` where the whole tree is.
+        """
+        layer, _state = self._live(session_id)[-1]
         return self._node(layer), updates.add(self._around, layer, text)
 
-    def stop(self, reason: str, session_id: str | None = None) -> bool:
-        """Ask for the end of a tree; False: somebody has asked before."""
-        return user_stop.ask(self._around, tree.root(self._around.disk, session_id), reason)
+    def stop(self, reason: str, session_id: str | None = None, *, at_once: bool = False) -> bool:
+        """Ask for the end of a tree; False: somebody has asked before.
+
+        The attempt at work is let end, unless it is to be `at_once`: then its harness is stopped
+        as at its time limit. Raises `layer_over` where the tree is over.
+        """
+        root = tree.root(self._around.disk, session_id)
+        layer, state = self._live(root.session.session_id)[-1]
+        first = user_stop.ask(self._around, root, reason, at_once=at_once)
+        if at_once and state.task is not None:
+            user_stop.end_attempt(self._around, layer, state.task.attempt_id)
+        return first
 
     def check(self, session_id: str | None = None) -> tuple[Finding, ...]:
         """Everything that is wrong with a tree, or with all trees; nothing is changed."""
@@ -284,6 +311,20 @@ class Layers:
     def _deepest(self, session_id: str | None) -> tuple[Layer, State]:
         disk = self._around.disk
         return tree.chain(disk, tree.root(disk, session_id))[-1]
+
+    def _live(self, session_id: str | None) -> list[tuple[Layer, State]]:
+        """The layers of the chain that are not over, with their states; at least one."""
+        disk = self._around.disk
+        root = tree.root(disk, session_id)
+        live = [one for one in tree.chain(disk, root) if one[1].phase != "terminal"]
+        if not live:
+            raise CallboardError(
+                "layer_over",
+                f"the tree {root.session.session_id} is over, and nobody works on it any more",
+                "begin a new one with `callboard layers start`",
+                {"session_id": root.session.session_id},
+            )
+        return live
 
     def _layer(self, session_id: str) -> Layer:
         disk = self._around.disk

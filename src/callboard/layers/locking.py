@@ -1,12 +1,13 @@
 """The coordinator's place: one process of this checkout at a time, and who it is.
 
 Source: layers.md §4. The lock is the operating system's and goes with its process; what is written
-beside it only tells people who has it.
+beside it only tells people who has it. Whoever appends to a shared file takes a lock of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterator
 
 import msgspec
@@ -21,28 +22,75 @@ from callboard.processes import identity
 
 LOCK = f"{LAYERS}/coordinator.lock"
 HOLDER = f"{LAYERS}/coordinator.json"
+WRITER = f"{LAYERS}/writer.lock"
+_WRITER_WAIT_S = 30.0
 
 
 @contextlib.contextmanager
 def coordinator(around: Around) -> Iterator[None]:
     """Be the one coordinator of this checkout; `coordinator_busy` names who is it already."""
-    # Not opened before it is known that no link leads it elsewhere.
-    if around.disk.kind(LOCK) not in (None, "file"):
-        raise CallboardError(
-            "path_invalid", f"{LOCK} is not a regular file", "remove it, and run the command again"
-        )
-    around.disk.make_folder(LAYERS)
-    lock = FileLock(around.disk.path(LOCK), timeout=0, mode=0o644)
+    lock = _lock(around, LOCK, 0.0)
     try:
         lock.acquire()
     except Timeout as error:
         raise _busy(around) from error
+    except OSError as error:
+        raise _refused(LOCK, error) from error
     try:
         around.disk.publish(HOLDER, msgspec.json.encode(identity.current().document()) + b"\n")
+        try:
+            yield
+        finally:
+            around.disk.remove(HOLDER)
+    finally:
+        lock.release()
+
+
+@contextlib.contextmanager
+def writer(around: Around) -> Iterator[None]:
+    """Be the one process that appends to a file which several may append to.
+
+    Raises `writer_busy` where another one does for half a minute.
+    """
+    lock = _lock(around, WRITER, _WRITER_WAIT_S)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise CallboardError(
+            "writer_busy",
+            f"another process held {WRITER} for {_WRITER_WAIT_S:.0f} s",
+            "look for a stopped process that tells a layer something, and end it",
+        ) from error
+    except OSError as error:
+        raise _refused(WRITER, error) from error
+    try:
         yield
     finally:
-        around.disk.remove(HOLDER)
         lock.release()
+
+
+def _lock(around: Around, place: str, timeout_s: float) -> FileLock:
+    # Not opened before it is known that no link leads it elsewhere.
+    if around.disk.kind(place) not in (None, "file"):
+        raise CallboardError(
+            "path_invalid", f"{place} is not a regular file", "remove it, and run the command again"
+        )
+    around.disk.make_folder(LAYERS)
+    return FileLock(around.disk.path(place), timeout=timeout_s, mode=0o644)
+
+
+def _refused(place: str, error: OSError) -> CallboardError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CallboardError(
+            "disk_full",
+            f"{place} could not be made: {error.strerror}",
+            "make room on the disk and do it again",
+        )
+    return CallboardError(
+        "storage_failed",
+        f"{place} cannot be locked: {error.strerror or error}",
+        "check that the folder can be written to, and that its file system has locks",
+    )
 
 
 def holder(around: Around) -> RecordedProcess | None:

@@ -12,7 +12,7 @@ from callboard.layers import names, sets, stored, tree
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.session import GoalContract, Limits, RepositoryIdentity, Session
-from callboard.layers.tree import LAYERS, SESSIONS, Layer
+from callboard.layers.tree import LAYERS, MAX_DEPTH, SESSIONS, Layer
 
 REPOSITORY = f"{LAYERS}/repository.json"
 IGNORE = f"{LAYERS}/.gitignore"
@@ -37,8 +37,10 @@ def start(
 ) -> Layer:
     """A new root layer. `criteria` are the lists of its goal contract, by their names.
 
-    Raises `goal_invalid`, `workflow_set_missing`, `workflow_set_invalid`.
+    Raises `goal_invalid`, `value_invalid` for limits that no tree can have,
+    `workflow_set_missing`, `workflow_set_invalid`.
     """
+    limits = _checked(limits)
     now_ms = around.clock.now_ms()
     session_id = names.new_session_id(now_ms, goal_text, around.random(8))
     goal = _goal(f"goal_{session_id}", goal_text, criteria)
@@ -68,6 +70,22 @@ def start(
     return tree.root(around.disk, session_id)
 
 
+def _checked(limits: Limits) -> Limits:
+    """The limits as they will be read again."""
+    try:
+        found = base.convert(base.document(limits), Limits, "the limits")
+    except CallboardError as error:
+        raise CallboardError("value_invalid", error.message, error.hint, error.details) from error
+    if found.max_depth > MAX_DEPTH:
+        raise CallboardError(
+            "value_invalid",
+            f"max_depth is {found.max_depth}, and no layer lies deeper than {MAX_DEPTH}",
+            f"give a max_depth of 0 to {MAX_DEPTH}",
+            {"max_depth": found.max_depth, "limit": MAX_DEPTH},
+        )
+    return found
+
+
 def _goal(goal_id: str, text: str, criteria: dict[str, Any]) -> GoalContract:
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_GOAL_BYTES:
@@ -76,6 +94,12 @@ def _goal(goal_id: str, text: str, criteria: dict[str, Any]) -> GoalContract:
             f"the goal has {size} bytes, more than {MAX_GOAL_BYTES}",
             "keep the goal short, and name files of the repository for the rest",
             {"bytes": size, "limit_bytes": MAX_GOAL_BYTES},
+        )
+    if not text.strip():
+        raise CallboardError(
+            "goal_invalid",
+            f"the goal of {len(text)} characters says nothing",
+            "say what is to be reached",
         )
     value = {"schema_version": 1, "goal_id": goal_id, "goal": text, **criteria}
     try:

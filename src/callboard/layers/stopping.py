@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from callboard.layers.records.state import State, StopReason
+from callboard.layers.records.state import State, StopReason, Usage
 from callboard.layers.records.workflow import Caps, WorkflowContract
 
 
@@ -54,17 +54,25 @@ def _failing(contract: WorkflowContract, state: State) -> Iterator[tuple[StopRea
 
 
 def _used_up(caps: Caps, state: State) -> Iterator[tuple[StopReason, str]]:
-    cost, most = state.usage.cost_microusd, caps.max_cost_microusd
-    if most is not None and cost >= most:
-        yield (
-            "cost_cap",
-            f"the layer with all below it has cost {_dollars(cost)}, of {_dollars(most)} allowed",
-        )
+    dear = over_cost(caps, state.usage)
+    if dear is not None:
+        yield dear
     if caps.max_turns is not None and state.iteration >= caps.max_turns:
         yield (
             "max_turns",
             f"{_counted(state.iteration, 'attempt')} of {caps.max_turns} allowed were begun",
         )
+
+
+def over_cost(caps: Caps, usage: Usage) -> tuple[StopReason, str] | None:
+    """The stop of a layer that with all below it has used so much; None: it may go on."""
+    cost, most = usage.cost_microusd, caps.max_cost_microusd
+    if most is None or cost < most:
+        return None
+    return (
+        "cost_cap",
+        f"the layer with all below it has cost {_dollars(cost)}, of {_dollars(most)} allowed",
+    )
 
 
 def _too_many(what: str, most: int) -> str:

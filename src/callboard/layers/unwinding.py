@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from callboard.layers import journal, stored, tree
+from callboard.errors import CallboardError
+from callboard.layers import journal, references, stored, tree, updates
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.outcomes import ChildOutcome, Completeness, EvidenceRef
@@ -18,15 +19,23 @@ from callboard.layers.tree import Layer
 OUTCOMES = "child_outcomes"
 _EVIDENCE = ("eval_receipts", "git_receipts", "delivery_receipts")
 _MAX_EVIDENCE = 500
+_MAX_EVIDENCE_BYTES = 64 * 1024 * 1024
+_NO_EVIDENCE = frozenset(
+    {
+        "reference_invalid",
+        "file_missing",
+        "file_not_regular",
+        "file_unreadable",
+        "path_invalid",
+        "resource_limit",
+    }
+)
 
 
 def unwind(around: Around, parent: Layer, state: State, child: Layer, ended: State) -> State:
     """The parent's state without its child, whose outcome is on record then."""
-    outcome = outcome_of(around, child, ended)
-    place = parent.file(OUTCOMES, f"{outcome.request_id}.json")
-    data = base.encode(outcome)
-    if not around.disk.publish_new(place, data) and stored.read_file(around.disk, place) != data:
-        raise stored.corrupt(place, "it is not what the child layer came to")
+    outcome = _on_record(around, parent, outcome_of(around, child, ended))
+    updates.hand_up(around, child, ended.updates_delivered, parent)
     _index(around, parent, outcome)
     rolled = state.rolled_sessions
     usage = state.rolled_usage
@@ -54,15 +63,7 @@ def outcome_of(around: Around, child: Layer, ended: State) -> ChildOutcome:
     session = child.session
     assert session.request_id is not None
     assert session.parent_work_item_id is not None
-    evidence = [
-        EvidenceRef(
-            ref=f"session:{session.session_id}:/{folder}/{name}",
-            sha256=base.digest(around.disk.read(child.file(folder, name), base.MAX_RECORD_BYTES)),
-        )
-        for folder in _EVIDENCE
-        for name, kind in around.disk.entries(child.file(folder))
-        if kind == "file" and name.endswith(".json") and not name.startswith(".")
-    ]
+    evidence = _evidence(around, child)
     goal = tree.read_goal(around.disk, child)
     return ChildOutcome(
         schema_version=1,
@@ -75,10 +76,46 @@ def outcome_of(around: Around, child: Layer, ended: State) -> ChildOutcome:
         stop_reason=ended.stop_reason,
         stop_detail=ended.stop_detail,
         usage=ended.usage,
-        evidence=tuple(evidence[:_MAX_EVIDENCE]),
+        evidence=tuple(evidence),
         completeness=_completeness(around, child, ended, evidence),
         ended_at_ms=ended.changed_at_ms,
     )
+
+
+def _on_record(around: Around, parent: Layer, outcome: ChildOutcome) -> ChildOutcome:
+    """The published outcome. One from before a crash stays, where it tells the same end.
+
+    Its evidence may be older: files may have come since, and digests tell for themselves.
+    """
+    place = parent.file(OUTCOMES, f"{outcome.request_id}.json")
+    if around.disk.publish_new(place, base.encode(outcome)):
+        return outcome
+    found = stored.read_record(around.disk, place, ChildOutcome)
+    same = structs.replace(found, evidence=outcome.evidence, completeness=outcome.completeness)
+    if same != outcome:
+        raise stored.corrupt(place, "it is not what the child layer came to")
+    return found
+
+
+def _evidence(around: Around, child: Layer) -> list[EvidenceRef]:
+    """What can be cited of the child's receipts; what cannot be read is no evidence."""
+    found: list[EvidenceRef] = []
+    for folder in _EVIDENCE:
+        for name, kind in around.disk.entries(child.file(folder)):
+            if kind != "file" or not name.endswith(".json") or name.startswith("."):
+                continue
+            if len(found) == _MAX_EVIDENCE:
+                return found
+            ref = f"session:{child.session.session_id}:/{folder}/{name}"
+            try:
+                references.parse(ref)
+                data = around.disk.read(child.file(folder, name), _MAX_EVIDENCE_BYTES)
+            except CallboardError as error:
+                if error.code in _NO_EVIDENCE:
+                    continue
+                raise
+            found.append(EvidenceRef(ref=ref, sha256=base.digest(data)))
+    return found
 
 
 def _completeness(

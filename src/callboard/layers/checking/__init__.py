@@ -18,7 +18,8 @@ from callboard.layers.records.session import Limits, RepositoryIdentity
 __all__ = ["Finding", "check"]
 
 _AT_TOP = frozenset(
-    {"repository.json", ".gitignore", "coordinator.lock", "sessions", "traces", "events.jsonl"}
+    {"repository.json", ".gitignore", "sessions", "traces", "events.jsonl"}
+    | {"coordinator.lock", "coordinator.json", "writer.lock"}
 )
 
 

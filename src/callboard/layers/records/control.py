@@ -45,7 +45,10 @@ class Control(Record, frozen=True, kw_only=True):
 
 
 class ControlRejection(Record, frozen=True, kw_only=True):
-    """`control_rejected/<digest>.receipt.json`: why a control was not followed."""
+    """`control_rejected/<attempt>.receipt.json`: why a control was not followed.
+
+    One that was left while no attempt was under way has `between_<revision>` for an attempt.
+    """
 
     schema_version: Literal[1]
     body_sha256: Sha256

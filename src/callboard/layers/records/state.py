@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from callboard.canonical import MAX_SAFE_INTEGER
 from callboard.layers.records.base import Count, Id, Key, Name, Positive, Record, Sha256, Text, Time
 
 Status = Literal["running", "goal_met", "unresolvable_error", "stopped"]
@@ -34,7 +35,7 @@ class Task(Record, frozen=True, kw_only=True):
     iteration: Positive
     assignment_sha256: Sha256
     updates_to: Count = 0
-    """How many lines of `inputs/updates.jsonl` were there when it was frozen."""
+    """How many updates the layer has been told once this attempt has succeeded."""
     work_item_id: Key | None = None
 
 
@@ -46,7 +47,7 @@ class Child(Record, frozen=True, kw_only=True):
 
 
 class Usage(Record, frozen=True, kw_only=True):
-    """What attempts cost. Sums are exact."""
+    """What attempts cost. Sums are exact, up to the largest number that a record can hold."""
 
     attempts: Count = 0
     duration_ms: Count = 0
@@ -56,13 +57,18 @@ class Usage(Record, frozen=True, kw_only=True):
 
     def plus(self, other: Usage) -> Usage:
         """The sum of two."""
+        # What a harness says that it used may be any number, and must not stop its layer.
         return Usage(
-            attempts=self.attempts + other.attempts,
-            duration_ms=self.duration_ms + other.duration_ms,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost_microusd=self.cost_microusd + other.cost_microusd,
+            attempts=_sum(self.attempts, other.attempts),
+            duration_ms=_sum(self.duration_ms, other.duration_ms),
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            cost_microusd=_sum(self.cost_microusd, other.cost_microusd),
         )
+
+
+def _sum(one: int, other: int) -> int:
+    return min(one + other, MAX_SAFE_INTEGER)
 
 
 class RoleHistory(Record, frozen=True, kw_only=True):
@@ -95,7 +101,7 @@ class State(Record, frozen=True, kw_only=True):
     invalid_controls: Count = 0
     failed_goal_checks: Count = 0
     controls_seen: tuple[Sha256, ...] = ()
-    """Digests of control files that were judged."""
+    """Digests of control files that were followed."""
     children_made: Count = 0
     own_usage: Usage = Usage()
     rolled_usage: Usage = Usage()
@@ -103,7 +109,7 @@ class State(Record, frozen=True, kw_only=True):
     rolled_sessions: tuple[Id, ...] = ()
     """The children whose usage is in `rolled_usage`."""
     updates_delivered: Count = 0
-    """How many lines of `inputs/updates.jsonl` an attempt was given."""
+    """How many updates were given to attempts that succeeded."""
     changed_at_ms: Time
 
     @property

@@ -262,12 +262,16 @@ def update(ctx: click.Context, text: str, session: str | None) -> None:
 
 @layers.command(short_help="Ask for the end of a tree.")
 @click.option("--reason", metavar="TEXT", required=True, help="Why, for the record.")
+@click.option("--now", is_flag=True, help="Stop the agent at work as well.")
 @_session
 @layers_options
 @click.pass_context
-def stop(ctx: click.Context, reason: str, session: str | None) -> None:
-    """End a tree for good, from its deepest layer up, once the attempt at work is over."""
-    first = _opened(ctx).stop(reason, session)
+def stop(ctx: click.Context, reason: str, now: bool, session: str | None) -> None:
+    """End a tree for good, from its deepest layer up, once the attempt at work is over.
+
+    With --now that attempt is stopped as at its time limit: asked first, then killed.
+    """
+    first = _opened(ctx).stop(reason, session, at_once=now)
     text = "The tree is asked to end." if first else "It was asked to end before."
     emit(ctx, {"asked": first}, lambda: [text, Hint("callboard layers run")])
 
