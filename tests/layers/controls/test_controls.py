@@ -206,7 +206,7 @@ def test_the_layer_alone_decides_who_may_say_what(tmp_path: Path) -> None:
         assert found.value.code == "role_not_allowed"
     for reason in ("goal_met", "unresolvable_error"):
         with pytest.raises(CallboardError) as found:
-            machine.layers.control(attempt.assignment, reason)  # type: ignore[arg-type]
+            machine.layers.control(attempt.assignment, reason)
         assert found.value.code == "control_role"
     leave(attempt, control_of(attempt))
     assert machine.end().invalid_controls == 1
