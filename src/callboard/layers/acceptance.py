@@ -44,16 +44,7 @@ def accept(
     if assigned is not None:
         assigned.check_role(assigned.contract.acceptance_roles, "judge what a child came to")
     names.check_key(request_id, "request id")
-    place = layer.file(OUTCOMES, f"{request_id}.json")
-    if around.disk.kind(place) is None:
-        raise CallboardError(
-            "outcome_missing",
-            f"the request {request_id!r} has no outcome in layer {layer.session.session_id}",
-            "only what a child that has ended came to can be judged",
-            {"request": request_id},
-        )
-    data = stored.read_file(around.disk, place)
-    outcome = stored.read_record(around.disk, place, ChildOutcome)
+    outcome, outcome_sha256 = _outcome(around, layer, request_id)
     if decision == "accepted" and not evidence:
         raise CallboardError(
             "acceptance_unfounded",
@@ -70,7 +61,7 @@ def accept(
         "evidence_reviewed": [
             {"ref": ref, "sha256": _digest(around, layer, ref)} for ref in evidence
         ],
-        "outcome_sha256": base.digest(data),
+        "outcome_sha256": outcome_sha256,
         "superseding_request_id": superseding_request_id,
         "open_points": list(open_points),
         "decided_by": "user" if assigned is None else assigned.attempt_id,
@@ -81,6 +72,20 @@ def accept(
     if around.disk.publish_new(own, base.encode(judgement)):
         return judgement
     return _standing(around, own, judgement)
+
+
+def _outcome(around: Around, layer: Layer, request_id: str) -> tuple[ChildOutcome, str]:
+    """What is judged, and the digest of its bytes."""
+    place = layer.file(OUTCOMES, f"{request_id}.json")
+    if around.disk.kind(place) is None:
+        raise CallboardError(
+            "outcome_missing",
+            f"the request {request_id!r} has no outcome in layer {layer.session.session_id}",
+            "only what a child that has ended came to can be judged",
+            {"request": request_id},
+        )
+    data = stored.read_file(around.disk, place)
+    return stored.parse_record(data, ChildOutcome, place), base.digest(data)
 
 
 def _standing(around: Around, place: str, wanted: ParentAcceptance) -> ParentAcceptance:

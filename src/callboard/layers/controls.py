@@ -12,18 +12,24 @@ from typing import Literal
 from msgspec import structs
 
 from callboard.errors import CallboardError
-from callboard.layers import evaluating, references, tree
+from callboard.layers import receipts, tree
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
+from callboard.layers.control_rules import (
+    NotFollowedError,
+    check,
+    check_goal,
+    check_said,
+    not_followed,
+)
 from callboard.layers.records import base
 from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.control import Control, ControlRejection, Producer
-from callboard.layers.records.state import State, Task
+from callboard.layers.records.state import State
 from callboard.layers.records.workflow import WorkflowContract
 from callboard.layers.sealing import put, put_record
 from callboard.layers.stored import read_record
 from callboard.layers.tree import Layer
-from callboard.visible import visible
 
 NAME = "control.json"
 REJECTED = "control_rejected"
@@ -35,9 +41,6 @@ Said = Literal["none", "running", "goal_met", "unresolvable_error", "rejected"]
 # What can be wrong with the file itself; all else is a fault of this machine, and not the role's.
 _UNFIT = frozenset(
     {"file_not_regular", "file_unreadable", "path_invalid", "record_invalid", "resource_limit"}
-)
-_NO_EVIDENCE = frozenset(
-    {"reference_invalid", "reference_out_of_scope", "layer_missing", "path_invalid"}
 )
 
 
@@ -51,14 +54,6 @@ class Verdict:
     code: str | None = None
     """Why it is rejected."""
     body: bytes | None = None
-
-
-class _NotFollowedError(Exception):
-    """The control cannot be followed; it is kept and counted."""
-
-    def __init__(self, refusal: CallboardError) -> None:
-        super().__init__(refusal.message)
-        self.refusal = refusal
 
 
 NOTHING = Verdict("none")
@@ -85,8 +80,8 @@ def judge(
         if base.digest(body) in state.controls_seen:
             return Verdict("none", base.digest(body))
         control = _read(body)
-        _check(around, layer, contract, task, result, control)
-    except _NotFollowedError as error:
+        check(around, layer, contract, task, result, control)
+    except NotFollowedError as error:
         return _reject(around, layer, task.attempt_id, task.attempt_id, body, error.refusal)
     said: Said = "running" if control.stop_reason is None else control.stop_reason
     return Verdict(said, base.digest(body), control, body=body)
@@ -113,12 +108,12 @@ def set_aside(around: Around, layer: Layer, state: State) -> State:
             if base.digest(body) in state.controls_seen:
                 around.disk.remove(place)
                 return state
-            raise _not_followed(
+            raise not_followed(
                 "control_producer",
                 "it was left while no attempt was under way",
                 "say it while the attempt runs; only the attempt that ends is listened to",
             )
-        except _NotFollowedError as error:
+        except NotFollowedError as error:
             verdict = _reject(around, layer, name, None, body, error.refusal)
     if verdict is NOTHING:
         return state
@@ -136,7 +131,7 @@ def applied(state: State, verdict: Verdict) -> State:
     if verdict.said == "none":
         return state
     if verdict.said == "rejected":
-        if verdict.code in evaluating.NOT_SHOWN:
+        if verdict.code in receipts.NOT_SHOWN:
             return structs.replace(state, failed_goal_checks=state.failed_goal_checks + 1)
         return structs.replace(state, invalid_controls=state.invalid_controls + 1)
     assert verdict.sha256 is not None
@@ -175,10 +170,10 @@ def publish(around: Around, assigned: Assigned, control: Control) -> None:
     Raises what `judge` would keep as the reason of a rejection, and `control_exists`.
     """
     try:
-        _check_said(around, assigned.layer, assigned.contract, _producer(assigned), control)
+        check_said(around, assigned.layer, assigned.contract, _producer(assigned), control)
         if control.stop_reason == "goal_met":
-            _check_goal(around, assigned.layer, assigned.contract, control)
-    except _NotFollowedError as error:
+            check_goal(around, assigned.layer, assigned.contract, control)
+    except NotFollowedError as error:
         raise error.refusal from None
     if not around.disk.publish_new(assigned.layer.file(NAME), base.encode(control)):
         raise CallboardError(
@@ -203,7 +198,7 @@ def _body(around: Around, layer: Layer) -> bytes:
         return around.disk.read(layer.file(NAME), base.MAX_RECORD_BYTES, what="the control")
     except CallboardError as error:
         if error.code in _UNFIT:
-            raise _NotFollowedError(error) from error
+            raise NotFollowedError(error) from error
         raise
 
 
@@ -211,128 +206,7 @@ def _read(body: bytes) -> Control:
     try:
         return base.read(body, Control, NAME)
     except CallboardError as error:
-        raise _NotFollowedError(error) from error
-
-
-def _check(
-    around: Around,
-    layer: Layer,
-    contract: WorkflowContract,
-    task: Task,
-    result: AttemptResult,
-    control: Control,
-) -> None:
-    producer = Producer(
-        session_id=layer.session.session_id, role=task.role, attempt_id=task.attempt_id
-    )
-    _check_said(around, layer, contract, producer, control)
-    if result.classification != "success":
-        raise _not_followed(
-            "control_of_failure",
-            f"the attempt {task.attempt_id} ended as {result.classification}",
-            "a control counts only from an attempt that ended well",
-        )
-    if control.stop_reason == "goal_met":
-        _check_goal(around, layer, contract, control)
-
-
-def _check_said(
-    around: Around,
-    layer: Layer,
-    contract: WorkflowContract,
-    producer: Producer,
-    control: Control,
-) -> None:
-    if control.producer != producer:
-        raise _not_followed(
-            "control_producer",
-            f"it is said by {control.producer.attempt_id} ({control.producer.role}) of "
-            f"{control.producer.session_id}, and the attempt that ends is {producer.attempt_id} "
-            f"({producer.role}) of {producer.session_id}",
-            "copy session, role and attempt from the assignment",
-        )
-    if (control.state == "running") != (control.stop_reason is None):
-        raise _not_followed(
-            "control_contradiction",
-            f"its state is {control.state} and its stop_reason {control.stop_reason}",
-            "give a stop_reason where the state is stopped, and only there",
-        )
-    if control.blocker is not None and control.stop_reason != "unresolvable_error":
-        raise _not_followed(
-            "control_contradiction",
-            f"it names a blocker ({control.blocker}), and its stop_reason is {control.stop_reason}",
-            "name a blocker with unresolvable_error, and only there",
-        )
-    if control.stop_reason == "goal_met" and producer.role not in contract.goal_control_roles:
-        raise _not_allowed(producer.role, "goal_met", contract.goal_control_roles)
-    if control.stop_reason == "unresolvable_error":
-        _check_blocker(around, layer, contract, producer, control)
-
-
-def _check_blocker(
-    around: Around,
-    layer: Layer,
-    contract: WorkflowContract,
-    producer: Producer,
-    control: Control,
-) -> None:
-    if producer.role not in contract.blocker_roles:
-        raise _not_allowed(producer.role, "unresolvable_error", contract.blocker_roles)
-    missing = [
-        name
-        for name, value in (
-            ("blocker", control.blocker),
-            ("summary", control.summary),
-            ("attempted_routes", control.attempted_routes),
-        )
-        if not value
-    ]
-    if missing or not any(route.evidence_ref for route in control.attempted_routes):
-        raise _not_followed(
-            "control_unfounded",
-            f"an unresolvable error without {', '.join(missing) or 'evidence of a route'}",
-            "name the kind of blocker, the routes that were tried, and evidence of them",
-        )
-    for route in control.attempted_routes:
-        if route.evidence_ref is not None and not _is_there(around, layer, route.evidence_ref):
-            raise _not_followed(
-                "control_unfounded",
-                f"there is no evidence at {visible(route.evidence_ref)[:200]!r}",
-                "name files that are there by their references, such as trace:<session>:/…",
-            )
-
-
-def _is_there(around: Around, layer: Layer, ref: str) -> bool:
-    try:
-        return around.disk.kind(references.place_of(around.disk, layer, ref)) is not None
-    except CallboardError as error:
-        if error.code in _NO_EVIDENCE:
-            return False
-        raise
-
-
-def _check_goal(around: Around, layer: Layer, contract: WorkflowContract, control: Control) -> None:
-    if control.eval_receipt_ref is None:
-        raise _not_followed(
-            "control_unfounded",
-            "it says goal_met and cites no eval receipt",
-            "cite a passing receipt of this layer by its reference",
-        )
-    fault = evaluating.fault_of(around, layer, contract, control.eval_receipt_ref)
-    if fault is not None:
-        raise _NotFollowedError(fault)
-
-
-def _not_allowed(role: str, what: str, allowed: tuple[str, ...]) -> _NotFollowedError:
-    return _not_followed(
-        "control_role",
-        f"the role {role!r} may not say {what}; allowed are {', '.join(allowed) or 'none'}",
-        "leave it to a role that may",
-    )
-
-
-def _not_followed(code: str, message: str, hint: str) -> _NotFollowedError:
-    return _NotFollowedError(CallboardError(code, f"the control is not followed: {message}", hint))
+        raise NotFollowedError(error) from error
 
 
 # --- what is not followed -------------------------------------------------------------------------

@@ -232,6 +232,42 @@ def test_a_wish_to_end_at_once_replaces_one_to_end(machine: Machine) -> None:
     assert (found["reason"], found["at_once"]) == ("now", True)
 
 
+# --- damage ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", ["zeros", "empty"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "session.json", "state.json", "goal_contract.json", "stop_request.json",
+        "child_outcomes/*.json", "parent_acceptance/*.json",
+        "child_requests/accepted/*.receipt.json",
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_damage_and_the_one_beside_it_is_no_help(
+    machine: Machine, name: str, damage: str
+) -> None:
+    machine.meet_goal(machine.descend())
+    machine.end()
+    review = machine.begin()
+    [request] = [one.stem for one in review.path("child_outcomes").glob("*.json")]
+    machine.layers.accept(request, "rework", "No.", assignment=review.assignment)
+    machine.end()
+    machine.layers.stop("enough")
+    [place] = machine.around.disk.path(machine.top.place).glob(name)
+    whole = place.read_bytes()
+    place.with_name(f".{place.name}.0123456789abcdef.tmp").write_bytes(whole)
+    place.write_bytes(b"\0" * len(whole) if damage == "zeros" else b"")
+
+    def look() -> object:
+        return machine.layers.outcomes(), machine.layers.requests(), machine.step()
+
+    assert code_of(look) in ("layer_corrupt", "record_invalid")
+    assert place.read_bytes() != whole
+    place.write_bytes(whole)
+    assert machine.run().detail == "user_stop"
+
+
 # --- the journal and the lock ---------------------------------------------------------------------
 
 
