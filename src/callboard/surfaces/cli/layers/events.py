@@ -14,7 +14,7 @@ import click
 
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, layers_options
-from callboard.surfaces.cli.layers.place import opened
+from callboard.surfaces.cli.layers.place import opened, session_option
 from callboard.surfaces.cli.render import emit
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _LOOK_EVERY_MS = 500
 
 
 @click.command(short_help="Print what happened in a layer.")
-@click.option("--session", metavar="ID", help="The layer (default: the deepest of the only tree).")
+@session_option("The layer (default: the deepest of the only tree).")
 @click.option(
     "--follow",
     is_flag=True,

@@ -69,7 +69,16 @@ def _missing(folder: str, found: str) -> CallboardError:
 
 def session_option(text: str = "The root layer (default: the only one).") -> Callable[[C], C]:
     """`--session ID`."""
-    return click.option("--session", metavar="ID", help=text)
+    return click.option("--session", metavar="ID", callback=_named, help=text)
+
+
+def _named(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value == "":
+        # A script's empty variable must not quietly mean another layer.
+        raise click.BadParameter(
+            "'' is empty; leave the option out for the default", context, parameter
+        )
+    return value
 
 
 def assignment_option(*, required: bool) -> Callable[[C], C]:

@@ -25,9 +25,9 @@ _WITH_BELOW = "The layer, with all below it (default: all of them)."
 _OF_ATTEMPT = "The layer of the attempt (default: the only one with such an attempt)."
 
 
-@click.group()
+@click.group(short_help="List, compare, export and prune the raw output of attempts.")
 def traces() -> None:
-    """The raw traces of attempts: prompt, output, Git before and after, each file with its digest.
+    """The raw traces of attempts: output, Git before and after, checks, each file with its digest.
 
     They lie beside the layers, and may be taken away; their seals stay with the layers.
     """

@@ -68,7 +68,7 @@ def status_text(nodes: Sequence[Node]) -> Iterable[Block]:
     """The layers, indented by their depth."""
     if not nodes:
         yield "There is no layer in this repository."
-        yield Hint("callboard layers start --goal-file F")
+        yield Hint("callboard layers init, then callboard layers start --goal TEXT")
         return
     for node in nodes:
         session, state = node.layer.session, node.state
