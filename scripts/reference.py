@@ -1,4 +1,5 @@
-"""Writes the reference pages that follow from the source: commands, codes, tools, a project.
+"""Writes the reference pages that follow from the source: commands, codes, tools, a project,
+the files of layers.
 
 `--check` writes nothing and fails where a page is out of date. A code without a meaning in
 `error_meanings`, or a meaning without its code, is an error.
@@ -19,6 +20,7 @@ import click
 from callboard.surfaces.cli.main import root
 from callboard.surfaces.mcp import answers, arguments, handing_over, tools, wire
 from scripts.error_meanings import COMPUTED, MEANINGS
+from scripts.layers_reference import layers_page
 from scripts.project_reference import project_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -269,6 +271,7 @@ def main(arguments: list[str]) -> int:
         "errors.md": errors_page,
         "agent-tools.md": tools_page,
         "project.md": partial(project_page, MADE),
+        "layers.md": partial(layers_page, MADE),
     }
     for name, made in pages.items():
         text = made()
