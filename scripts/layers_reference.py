@@ -10,156 +10,17 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 from msgspec import inspect as types
 
-from callboard.layers.finishing import GitReceipt
 from callboard.layers.goal_file import GoalFile
-from callboard.layers.records import (
-    assignment,
-    attempt,
-    base,
-    control,
-    evaluation,
-    items,
-    outcomes,
-    requests,
-    session,
-    state,
-    wording,
-    workflow,
-)
-from callboard.layers.sets.judging import SetContract
-from callboard.layers.updates import Update
-from callboard.layers.user_stop import StopRequest
+from callboard.layers.records import base, evaluation, wording, workflow
+from callboard.layers.tree import FOLDERS
+from scripts.layers_files import BESIDE, LAYER, SET, Kind
 from scripts.layers_meanings import FIELDS
 
-Kind = type[msgspec.Struct]
-
-SET: list[tuple[str, Kind | None, str]] = [
-    ("contract.yaml", SetContract, "the roles, what each may do, and what ends a layer"),
-    (
-        "workflows/ROLE/config.yaml",
-        workflow.RoleConfig,
-        "when a role goes, and what carries it out",
-    ),
-    ("workflows/ROLE/prompt.md", None, "what the role is told; a template"),
-]
-LAYER: list[tuple[str, str, Kind | None, str]] = [
-    ("session.json", "engine, once", session.Session, "who the layer is"),
-    ("goal.md", "engine, once", None, "the goal, word for word"),
-    ("goal_contract.json", "engine, once", session.GoalContract, "the goal with its criteria"),
-    ("workflow_contract.json", "engine, once", workflow.WorkflowContract, "the set, frozen"),
-    ("workflows/ROLE/…", "engine, once", None, "the files of each role, frozen"),
-    ("state.json", "coordinator", state.State, "where it stands: the truth"),
-    ("stop_request.json", "user", StopRequest, "in a root: that the tree is to end"),
-    ("events.jsonl", "coordinator", None, "what happened, at best effort; nothing reads it"),
-    ("control.json", "agents", control.Control, "an attempt's word that the layer is over"),
-    (
-        "control_rejected/DIGEST.receipt.json",
-        "coordinator",
-        control.ControlRejection,
-        "why a control was not followed; the control lies beside it",
-    ),
-    ("inputs/updates.jsonl", "user", Update, "what the user added, a record a line"),
-    (
-        "inputs/accepted_request.json",
-        "engine, once",
-        requests.ChildRequest,
-        "in a child: its request",
-    ),
-    ("inputs/artifacts/…", "engine, once", None, "in a child: the files that it was given"),
-    (
-        "project_state/work_items.md",
-        "planner",
-        items.ItemFields,
-        "the ledger; a block for each item",
-    ),
-    (
-        "project_state/dispatch_inputs/REQUEST.json",
-        "dispatcher, once",
-        requests.DispatchSnapshot,
-        "why this child was asked for",
-    ),
-    ("project_state/…", "agents", None, "plans, decisions, `finished.md`"),
-    ("child_requests/pending/…", "dispatcher", requests.ChildRequest, "asks for a child layer"),
-    (
-        "child_requests/accepted/REQUEST.receipt.json",
-        "coordinator, once",
-        requests.Acceptance,
-        "that it became one; the request lies beside it",
-    ),
-    (
-        "child_requests/rejected/….receipt.json",
-        "coordinator, once",
-        requests.Rejection,
-        "why it did not; the file lies beside it, unchanged",
-    ),
-    ("children.json", "coordinator", requests.ChildrenIndex, "all children"),
-    ("children/SESSION/…", "", None, "each child, with the same files"),
-    (
-        "child_outcomes/REQUEST.json",
-        "coordinator, once",
-        outcomes.ChildOutcome,
-        "its end, as facts",
-    ),
-    (
-        "parent_acceptance/REQUEST.json",
-        "planner or user, once",
-        outcomes.ParentAcceptance,
-        "what is thought of that",
-    ),
-    (
-        "eval_checks/….yaml",
-        "reviewer",
-        None,
-        "checks: [by a command](#commandcheck), [by a judge](#judgecheck)",
-    ),
-    ("eval_readiness/…", "reviewer", None, "notes on whether the checks are fit to be run"),
-    ("eval_receipts/RECEIPT.json", "`layers evaluate`", evaluation.EvalReceipt, "that checks ran"),
-    ("git_receipts/ATTEMPT.json", "coordinator or agents", GitReceipt, "what changed in Git"),
-    ("delivery_receipts/…", "agents", None, "what was delivered"),
-    ("trace_seals/ATTEMPT.json", "runner", attempt.TraceSeal, "the digest of a trace's manifest"),
-    ("protocol_failures/…", "agents", None, "what could not be done by the rules"),
-    (
-        "attempts/ATTEMPT/assignment.json",
-        "coordinator, once",
-        assignment.Assignment,
-        "all it is given",
-    ),
-    ("attempts/ATTEMPT/prompt.md", "coordinator, once", None, "the prompt, filled in"),
-    ("attempts/ATTEMPT/workflow_snapshot/…", "coordinator, once", None, "what that was made from"),
-    ("attempts/ATTEMPT/process.json", "runner, once", attempt.AttemptProcess, "who carries it out"),
-    ("attempts/ATTEMPT/usage.json", "agents", attempt.UsageReport, "what it used, if it says so"),
-    ("attempts/ATTEMPT/result.json", "runner, once", attempt.AttemptResult, "how it ended"),
-    (
-        "attempts/ATTEMPT/finished.json",
-        "coordinator, once",
-        attempt.AttemptFinished,
-        "what came of it",
-    ),
-]
-BESIDE: list[tuple[str, Kind | None, str]] = [
-    ("repository.json", session.RepositoryIdentity, "which checkout this is"),
-    (".gitignore", None, "keeps the folder out of Git"),
-    (
-        "coordinator.lock, coordinator.json",
-        attempt.RecordedProcess,
-        "who coordinates, while one does",
-    ),
-    (
-        "traces/ROOT/sessions/SESSION/attempts/ATTEMPT/manifest.json",
-        attempt.TraceManifest,
-        "every file of the trace",
-    ),
-    (
-        "traces/…/stdout.log, stderr.log, git_before.json, git_after.json, …",
-        None,
-        "the raw output of an attempt, and whatever it left there",
-    ),
-]
 _ALIASES = {
     "id": base.Id,
     "key": base.Key,
@@ -176,12 +37,16 @@ _ALIASES = {
 _WORDS = {word: types.type_info(kind) for word, kind in _ALIASES.items()}
 
 
-def layers_page(made: str) -> str:
+def layers_page(made: str, meanings: Mapping[str, str] = FIELDS) -> str:
     """docs/reference/layers.md."""
+    told = [path for path, _, _, _ in LAYER]
+    untold = [one for one in FOLDERS if not any(path.startswith(f"{one}/") for path in told)]
+    if untold:
+        raise SystemExit(f"LAYER in scripts/layers_files.py: add {', '.join(untold)}")
     kinds = _kinds()
     used: set[str] = set()
-    sections = [_section(kind, used) for kind in kinds]
-    unused = sorted(FIELDS.keys() - used)
+    sections = [_section(kind, meanings, used) for kind in kinds]
+    unused = sorted(meanings.keys() - used)
     if unused:
         raise SystemExit(f"FIELDS in scripts/layers_meanings.py: remove {', '.join(unused)}")
     head = f"""{made}
@@ -291,7 +156,7 @@ def _structs(info: types.Type) -> Iterator[Kind]:
         yield from _structs(info.value_type)
 
 
-def _section(kind: Kind, used: set[str]) -> str:
+def _section(kind: Kind, meanings: Mapping[str, str], used: set[str]) -> str:
     said = _said(kind)
     rows = ""
     tag = kind.__struct_config__.tag
@@ -301,11 +166,11 @@ def _section(kind: Kind, used: set[str]) -> str:
         meaning = said.get(field.name)
         if meaning is None:
             own = f"{kind.__name__}.{field.name}"
-            key = own if own in FIELDS else field.name
-            if key not in FIELDS:
+            key = own if own in meanings else field.name
+            if key not in meanings:
                 raise SystemExit(f"FIELDS in scripts/layers_meanings.py: add {own}")
             used.add(key)
-            meaning = FIELDS[key]
+            meaning = meanings[key]
         rows += f"| `{field.name}` | {_typed(field)} | {_default(field)} | {meaning} |\n"
     told = inspect.cleandoc(kind.__doc__ or "")
     return f"""## {kind.__name__}

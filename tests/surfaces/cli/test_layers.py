@@ -6,13 +6,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
+from msgspec import structs
 
+from callboard.layers.layers import Layers as LayersOpened
 from callboard.surfaces.cli.layers.commands import layers as group
-from callboard.surfaces.cli.layers.words import clipped
+from callboard.surfaces.cli.layers.words import clipped, status_text
 from tests.repositories import git
 from tests.surfaces.cli.conftest import Answer
 from tests.surfaces.cli.layered import Layered
@@ -360,6 +363,23 @@ def test_status_stays_readable_whatever_the_goal_is(here: Layered) -> None:
     assert len(goal) <= 2 + 76 - 30
 
 
+def test_a_deep_tree_keeps_room_for_its_lines(here: Layered) -> None:
+    here.begin("Go deep")
+    (root,) = LayersOpened.open(here.folder, {}).status()
+    deep = [
+        replace(root, layer=replace(root.layer, session=structs.replace(session, depth=depth)))
+        for session in [root.layer.session]
+        for depth in range(100)
+    ]
+    lines = [str(getattr(block, "text", block)) for block in status_text(deep)]
+    goals = [line for line in lines if line.strip() == "Go deep"]
+    assert [len(line) - len("Go deep") for line in goals] == [
+        2 * min(depth, 10) + 2 for depth in range(100)
+    ]
+    told = [line.split(" · ")[0].strip() for line in lines if " attempts · " in line]
+    assert told == ["small"] * 11 + [f"depth {depth}" for depth in range(11, 100)]
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -379,8 +399,7 @@ def test_a_goal_is_cut_by_columns_of_a_terminal(text: str, shown: str) -> None:
     assert clipped(text) == shown
 
 
-def test_the_marks_of_a_repository_stand_in_the_answers_of_every_command(here: Layered) -> None:
-    """One JSON document each, from a tree that has run."""
+def test_every_command_answers_with_one_document_of_its_own_shape(here: Layered) -> None:
     here.begin()
     here.call("run")
     answers: dict[str, Answer] = {
