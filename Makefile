@@ -9,7 +9,7 @@ unexport $(shell git rev-parse --local-env-vars)
 unexport PYTEST_ADDOPTS PYTHONHOME PYTHONPATH VIRTUAL_ENV
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help setup demo test test-deep soak fuzz lint format bench docs lock clean
+.PHONY: help setup demo demo-layers test test-deep soak fuzz lint format bench docs lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile
@@ -18,8 +18,12 @@ setup: ## make .venv with everything in it, and .venv/bin/callboard
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Callboard needs Python 3.11 or newer, and $(PYTHON) is %d.%d: name another one, for example make setup PYTHON=python3.12" % sys.version_info[:2])'
 	@$(PYTHON) scripts/environment.py setup
 
-demo: setup ## watch a small repository's work being called, run and verified
+demo: setup ## watch a board's work being called, run and verified, then layers meet a goal within a goal
 	@$(VENV)/python examples/demo/run.py $(ARGS)
+	@$(VENV)/python examples/layers/run.py
+
+demo-layers: setup ## watch the layers alone
+	@$(VENV)/python examples/layers/run.py $(ARGS)
 
 test: setup ## run the test suite (ARGS='-k word' narrows it)
 	$(VENV)/pytest -n 2 --dist worksteal $(ARGS)

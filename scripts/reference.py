@@ -1,4 +1,5 @@
-"""Writes the reference pages that follow from the source: commands, codes, tools, a project.
+"""Writes the reference pages that follow from the source: commands, codes, tools, a project,
+the files of layers.
 
 `--check` writes nothing and fails where a page is out of date. A code without a meaning in
 `error_meanings`, or a meaning without its code, is an error.
@@ -19,6 +20,7 @@ import click
 from callboard.surfaces.cli.main import root
 from callboard.surfaces.mcp import answers, arguments, handing_over, tools, wire
 from scripts.error_meanings import COMPUTED, MEANINGS
+from scripts.layers_reference import layers_page
 from scripts.project_reference import project_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,8 +119,8 @@ Decide on the code, never on the words. A refused write has changed nothing of a
 The one exception is a file: `source patch` writes its work file just before the database commits,
 and where that commit then fails (`busy`, `disk_full`, `storage_failed`), the file may be new while
 the project is as it was. `source scan` tells so, and `source index` takes it up.
-The exit status is 1, or 4 for `contention`, `busy`, `source_busy` and `registry_busy`, after which
-the same command may simply be run again.
+The exit status is 1, or 4 for `contention`, `busy`, `source_busy`, `registry_busy` and
+`coordinator_busy`, after which the same command may simply be run again.
 Three more codes come from the command line alone: `usage` (exit 2), `internal_fault` (exit 70), a
 defect of Callboard's own, and `interrupted` (exit 130) after Ctrl-C, where what was asked for may
 stand or not.
@@ -148,7 +150,7 @@ goes to standard error.
 | 1 | refused; the code is in the [table of codes](errors.md) |
 | 2 | the command was misused |
 | 3 | a normal answer that is no: nothing granted, ready or drained, faults found; it says why |
-| 4 | other writers were faster until the deadline; nothing was written, try again |
+| 4 | others were faster until the deadline, or are at it; nothing was written, try again |
 | 70 | a defect of Callboard's own |
 | 130, 143 | ended by Ctrl-C or SIGTERM |
 | 141 | the reader of the output went away |
@@ -269,6 +271,7 @@ def main(arguments: list[str]) -> int:
         "errors.md": errors_page,
         "agent-tools.md": tools_page,
         "project.md": partial(project_page, MADE),
+        "layers.md": partial(layers_page, MADE),
     }
     for name, made in pages.items():
         text = made()

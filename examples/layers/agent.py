@@ -51,7 +51,7 @@ class Attempt:
         return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
     def item(self) -> dict[str, Any]:
-        """The story's item that this child layer is about."""
+        """The story's item that this layer is about, where it is not about the whole."""
         goal = self.given["goal"]["goal"]
         return next(one for one in self.story["items"] if one["scope"]["goal"] == goal)
 
@@ -225,7 +225,7 @@ def digest(path: Path) -> str:
 
 def eval_reviewer(attempt: Attempt) -> int:
     """Write the checks, and say whether it is time to run them."""
-    if attempt.given["identity"]["depth"] == 0:
+    if attempt.given["goal"]["goal"] == attempt.story["goal"]["goal"]:
         checks = attempt.story["goal_checks"]
         ready = (attempt.place("project_state") / "finished.md").exists()
     else:

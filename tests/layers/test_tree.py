@@ -128,6 +128,11 @@ def test_roots_are_found(disk: Disk) -> None:
     assert error.code == "layer_ambiguous"
     assert error.details == {"candidates": ["R", "S"]}
     assert tree.root(disk, "R").session.session_id == "R"
+    # A tree that is over needs no choice, as long as one other is at work.
+    trees.change(disk, tree.root(disk, "S"), status="goal_met", stop_reason="goal_met")
+    assert tree.root(disk).session.session_id == "R"
+    trees.change(disk, tree.root(disk, "R"), status="stopped", stop_reason="user_stop")
+    assert refused(tree.root, disk).code == "layer_ambiguous"
 
 
 @pytest.mark.parametrize("name", ["X", "..", "../R", "/", "", ".S.building", "R/children/C", "é"])

@@ -6,6 +6,8 @@ state is written once, after everything that it relies on; before it, all is as 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import structs
 
 from callboard.layers import choosing, controls, journal, tree
@@ -73,9 +75,12 @@ def _taken_in(around: Around, state: State, task: Task, result: AttemptResult) -
 
 
 class GitReceipt(base.Record, frozen=True, kw_only=True):
-    """`git_receipts/<attempt>.json`: what an attempt changed in the repository."""
+    """`git_receipts/<attempt>.subject.json`: the repository before and after an attempt.
 
-    schema_version: int = 1
+    Agents leave receipts of their own beside it, under other names.
+    """
+
+    schema_version: Literal[1] = 1
     attempt_id: base.Id
     before: GitSubject
     after: GitSubject
@@ -86,4 +91,4 @@ def _note_git(around: Around, layer: Layer, task: Task, result: AttemptResult) -
     if before is None or after is None or before == after:
         return
     receipt = GitReceipt(attempt_id=task.attempt_id, before=before, after=after)
-    put_record(around.disk, layer.file("git_receipts", f"{task.attempt_id}.json"), receipt)
+    put_record(around.disk, layer.file("git_receipts", f"{task.attempt_id}.subject.json"), receipt)

@@ -21,11 +21,13 @@ from callboard.layers import (
     coordinating,
     dispatching,
     evaluating,
+    exporting,
     journal,
     locking,
     sets,
     starting,
     stored,
+    traces,
     tree,
     updates,
     user_stop,
@@ -44,6 +46,7 @@ from callboard.layers.records.session import GoalContract, Limits
 from callboard.layers.records.state import State
 from callboard.layers.requests import judging
 from callboard.layers.requests.places import PENDING
+from callboard.layers.traces import Inspection, Trace
 from callboard.layers.tree import Layer
 from callboard.visible import visible
 
@@ -194,7 +197,7 @@ class Layers:
             layer = node.layer
             one = Requests(
                 layer.session.session_id,
-                tuple(around.disk.names(layer.file(PENDING))),
+                tuple(one for one in around.disk.names(layer.file(PENDING)) if one[0] != "."),
                 tuple(judging.accepted(around, layer)),
                 tuple(judging.rejected(around, layer)),
             )
@@ -299,10 +302,70 @@ class Layers:
         self, session_id: str | None = None, start_byte: int = 0
     ) -> Iterator[tuple[int, dict[str, Any]]]:
         """What happened in the deepest layer of a tree, or in the layer that is named."""
-        layer = self._layer(session_id) if session_id else self._deepest(None)[0]
+        layer = self._layer(session_id) if session_id is not None else self._deepest(None)[0]
         return journal.events(self._around, layer, start_byte)
 
+    # --- traces -------------------------------------------------------------------------------
+
+    def traces(self, session_id: str | None = None) -> tuple[Trace, ...]:
+        """The traces of all attempts, or of those of one layer with all layers below it."""
+        disk = self._around.disk
+        return tuple(
+            one for layer in self._below(session_id) for one in traces.traces_of(disk, layer)
+        )
+
+    def inspect_trace(self, attempt_id: str, session_id: str | None = None) -> Inspection:
+        """Compare a trace with what was sealed; the layer need only be named among several."""
+        return traces.inspect(self._around.disk, self._traced(attempt_id, session_id), attempt_id)
+
+    def export_trace(self, attempt_id: str, target: Path, session_id: str | None = None) -> int:
+        """Write a sealed trace as one archive at an absolute path; its size in bytes."""
+        layer = self._traced(attempt_id, session_id)
+        return exporting.export(self._around.disk, layer, attempt_id, target)
+
+    def prune_traces(
+        self,
+        session_id: str | None = None,
+        *,
+        older_than_ms: int | None = None,
+        keep: int | None = None,
+    ) -> tuple[Trace, ...]:
+        """Take traces away that were sealed so long ago, all but the `keep` latest; both hold."""
+        before_ms = None
+        if older_than_ms is not None:
+            before_ms = self._around.clock.now_ms() - older_than_ms
+        layers = tuple(self._below(session_id))
+        disk = self._around.disk
+        return tuple(traces.prune(disk, layers, sealed_before_ms=before_ms, keep=keep))
+
     # --- parts --------------------------------------------------------------------------------
+
+    def _below(self, session_id: str | None) -> Iterator[Layer]:
+        disk = self._around.disk
+        if session_id is not None:
+            yield from tree.walk(disk, self._layer(session_id))
+            return
+        for root in tree.roots(disk):
+            yield from tree.walk(disk, tree.root(disk, root))
+
+    def _traced(self, attempt_id: str, session_id: str | None) -> Layer:
+        """The layer that is named, or the only one with a trace of that attempt."""
+        if session_id is not None:
+            return self._layer(session_id)
+        found = {one.session_id for one in self.traces() if one.attempt_id == attempt_id}
+        if len(found) == 1:
+            return self._layer(found.pop())
+        shown = visible(attempt_id)[:200]
+        raise CallboardError(
+            "trace_ambiguous" if found else "trace_missing",
+            f"{len(found)} layers have a trace of {shown!r}"
+            if found
+            else f"no layer has a trace of {shown!r}",
+            "name the layer with --session"
+            if found
+            else "list them with `callboard layers traces list`",
+            {"attempt_id": shown, "candidates": sorted(found)},
+        )
 
     def _node(self, layer: Layer) -> Node:
         disk = self._around.disk

@@ -216,7 +216,7 @@ def roots(disk: Disk) -> list[str]:
 
 
 def root(disk: Disk, session_id: str | None = None) -> Layer:
-    """The root layer of that id, or the only one.
+    """The root layer of that id; else the only one, or the only one that is not over.
 
     Raises `layer_missing`, or `layer_ambiguous` (details: `candidates`) where there are several.
     """
@@ -231,14 +231,18 @@ def root(disk: Disk, session_id: str | None = None) -> Layer:
             "there is no root layer in this repository",
             "begin one with `callboard layers start`",
         )
-    if len(found) > 1:
+    places = [read_layer(disk, f"{SESSIONS}/{one}") for one in found]
+    if len(places) > 1:
+        live = [one for one in places if read_state(disk, one).status == "running"]
+        places = live if len(live) == 1 else places
+    if len(places) > 1:
         raise CallboardError(
             "layer_ambiguous",
             f"there are {len(found)} root layers: {', '.join(found[-5:])}",
-            "name one of them",
+            "name one of them with --session",
             {"candidates": found},
         )
-    return read_layer(disk, f"{SESSIONS}/{found[0]}")
+    return places[0]
 
 
 def child(disk: Disk, parent: Layer, session_id: str) -> Layer:

@@ -34,7 +34,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 TERMINATED = 143
 
-_TRY_AGAIN = frozenset({"busy", "contention", "registry_busy", "source_busy"})
+_TRY_AGAIN = frozenset({"busy", "contention", "coordinator_busy", "registry_busy", "source_busy"})
 _MAX_FAULTS = 20
 _PACKAGE = f"{os.sep}callboard{os.sep}"
 

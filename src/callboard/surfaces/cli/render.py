@@ -219,16 +219,17 @@ def _write_table(table: Table, stream: Any) -> None:
         _write_rich(table.headers, cells, stream)
         return
     rows = [list(table.headers), *cells]
-    widths = [max(_width(row[column]) for row in rows) for column in range(len(table.headers))]
+    widths = [max(columns_of(row[column]) for row in rows) for column in range(len(table.headers))]
     for row in rows:
         padded = [
-            cell + " " * (width - _width(cell) + _SPACING)
+            cell + " " * (width - columns_of(cell) + _SPACING)
             for cell, width in zip(row, widths, strict=True)
         ]
         _write_line("".join(padded).rstrip(), stream)
 
 
-def _width(text: str) -> int:
+def columns_of(text: str) -> int:
+    """How many columns of a terminal the text takes."""
     if text.isascii():
         return len(text)
     return sum(

@@ -45,7 +45,11 @@ VERBS = {
         "project",
         "Who holds what: work, sessions, claims, branches, history.",
     ),
-    "layers": ("layers", "layers", "Goals within goals: trees of layers that agents work on."),
+    "layers": (
+        "layers.commands",
+        "layers",
+        "Goals within goals: trees of layers that agents work on.",
+    ),
     "mcp": ("mcp", "mcp", "Serve tools to an agent, over stdio."),
     "whoami": ("whoami", "whoami", "Say who you are on the board, and where it is."),
 }

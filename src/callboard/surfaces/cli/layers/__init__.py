@@ -1,0 +1,1 @@
+"""The commands of layers. They know nothing of the board and of the project."""
