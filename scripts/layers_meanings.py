@@ -37,6 +37,7 @@ FIELDS = {
     "accepted_at_ms": "when the request was accepted",
     "finished_at_ms": "when the result was taken in",
     "requested_at_ms": "when it was asked for",
+    "at_once": "whether the attempt at work is stopped as well",
     "started_at_ms": "when the harness was let go",
     "sealed_at_ms": "when it was sealed",
     "ended_at_ms": "when it ended",
