@@ -37,7 +37,7 @@ from callboard.surfaces.mcp.wire import (
 
 # How long the last answer may take to be written once the client has closed its end.
 _LAST_WORDS_S = 0.5
-# What was asked before that is answered as long as somebody listens; no call takes longer than this.
+# What was asked before that is answered as long as somebody listens, and no longer than this.
 _LAST_ANSWERS_S = 60.0
 _LOOK_S = 0.1
 
