@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from callboard.canonical import MAX_SAFE_INTEGER
 from callboard.errors import CallboardError
@@ -16,6 +17,8 @@ from callboard.twins import twin as twin
 MAX_NAME = 200
 MAX_TEXT = 16_384
 MAX_LIST = 200
+USUAL_TTL_MS = 600_000
+"""The time to live that hints name: ten minutes."""
 DEFAULT_PAGE = 50
 MAX_PAGE = 500
 
@@ -55,6 +58,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "…" + text[-1]
 
 
+def an(noun: str) -> str:
+    """The noun with its article."""
+    return f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
+
+
 def _hidden(text: str) -> bool:
     return any(unicodedata.category(char) in _HIDDEN for char in text)
 
@@ -77,7 +85,7 @@ def _name_refused(value: object, field: str, what: str) -> CallboardError:
     return CallboardError(
         "name_invalid",
         f"the {field} {shown(value)} {what}",
-        f"give a {field} of 1 to {MAX_NAME} visible characters",
+        f"give {an(field)} of 1 to {MAX_NAME} visible characters",
         {"field": field},
     )
 
@@ -107,7 +115,7 @@ def _text_refused(value: object, field: str, what: str) -> CallboardError:
     return CallboardError(
         "text_invalid",
         f"the {field} {shown(value)} {what}",
-        f"give a {field} in plain text",
+        f"give {an(field)} in plain text",
         {"field": field},
     )
 
@@ -115,6 +123,18 @@ def _text_refused(value: object, field: str, what: str) -> CallboardError:
 def optional_text(value: object, field: str, *, limit: int = MAX_TEXT) -> str | None:
     """None, or a text."""
     return None if value is None else text(value, field, limit=limit)
+
+
+def one_of(value: object, field: str, known: Sequence[str]) -> str | None:
+    """None, or one of the words that there are."""
+    if value is None or (isinstance(value, str) and value in known):
+        return None if value is None else plain(value)
+    raise CallboardError(
+        "value_invalid",
+        f"the {field} {shown(value)} is none that there is",
+        f"{', '.join(known[:-1])} or {known[-1]}",
+        {"field": field, "known": list(known)},
+    )
 
 
 def texts(values: object, field: str) -> tuple[str, ...]:
@@ -215,12 +235,15 @@ def patience(value: object) -> int:
     return value
 
 
+NO_CURSOR = "is not one that a page has given"
+
+
 def cursor(value: object) -> str | None:
     """None, or the text that a page before gave as its next one."""
     if value is None:
         return None
     if not isinstance(value, str):
-        raise cursor_refused("is none")
+        raise cursor_refused(NO_CURSOR)
     return plain(value)
 
 
@@ -228,7 +251,7 @@ def cursor_refused(what: str) -> CallboardError:
     """That a cursor leads nowhere."""
     return CallboardError(
         "cursor_invalid",
-        f"the cursor {what}",
+        f"the given cursor {what}",
         "take the cursor of the page before, with the same filters, or begin anew without one",
     )
 

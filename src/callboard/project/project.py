@@ -121,11 +121,13 @@ class Project:
         """Id, key and present revision."""
         return read(self._key, _info)
 
-    def status(self) -> Status:
-        """The project at a glance, with the first work that can be begun."""
-        return read(
-            self._key, lambda scope: work.status(scope, branch=None, limit=work.READY_SHOWN)
-        )
+    def status(self, *, branch: str | None = None) -> Status:
+        """The project at a glance, with the first work that can be begun on a branch.
+
+        `branch` None: the selected one. Raises `not_found`.
+        """
+        on = names.optional_name(branch, "branch")
+        return read(self._key, lambda scope: work.status(scope, branch=on, limit=work.READY_SHOWN))
 
     @classmethod
     def init(

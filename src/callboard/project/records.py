@@ -115,7 +115,7 @@ class SourceFile(Record, frozen=True, kw_only=True):
 
 
 class Session(Record, frozen=True, kw_only=True):
-    """One agent at one piece of work on one branch."""
+    """One agent at one piece of work on one branch. `outcome`: what was said at its end."""
 
     id: str
     work: str
@@ -127,6 +127,7 @@ class Session(Record, frozen=True, kw_only=True):
     predecessor: str | None
     started_at_ms: int
     ended_at_ms: int | None
+    outcome: str | None = None
 
 
 class Claim(Record, frozen=True, kw_only=True):
@@ -250,6 +251,8 @@ class Status(Answer, frozen=True, kw_only=True):
 
     `ready`: the first of the work that can be begun on `branch`; `more`: there is more of it.
     `claims`: the first twenty that nobody ended, by work; the state of a lapsed one is expired.
+    `lapsed`: how many of the expired claims in `counts` nobody took over or marked yet.
+    `completed`: how much work is completed on `branch`, whatever its file says.
     """
 
     project: ProjectInfo
@@ -258,6 +261,8 @@ class Status(Answer, frozen=True, kw_only=True):
     ready: tuple[WorkItem, ...]
     more: bool
     claims: tuple[Claim, ...]
+    lapsed: int = 0
+    completed: int = 0
 
 
 class WorkShown(Answer, frozen=True, kw_only=True):
@@ -268,11 +273,15 @@ class WorkShown(Answer, frozen=True, kw_only=True):
 
 
 class WorkPage(Answer, frozen=True, kw_only=True):
-    """Some pieces of work, in the order of their files, as they stand on `branch`."""
+    """Some pieces of work, in the order of their files, as they stand on `branch`.
+
+    `status`: only work was asked for whose file gives it that one.
+    """
 
     branch: str
     work: tuple[WorkView, ...]
     next: str | None
+    status: str | None = None
 
 
 class WorkCompleted(Answer, frozen=True, kw_only=True):
@@ -294,11 +303,15 @@ class SourceIndexed(Answer, frozen=True, kw_only=True):
 
 
 class SessionStarted(Answer, frozen=True, kw_only=True):
-    """A new session, also one that follows another; `claim` None: it holds nothing."""
+    """A new session, also one that follows another; `claim` None: it holds nothing.
+
+    `remarks`: what to look at before one begins, in words, such as why the work is not ready.
+    """
 
     session: Session
     claim: Claim | None
     events: tuple[Event, ...]
+    remarks: tuple[str, ...] = ()
 
 
 class WorkTaken(Answer, frozen=True, kw_only=True):
@@ -372,10 +385,11 @@ class ClockRepaired(Answer, frozen=True, kw_only=True):
 
 
 class BranchChanged(Answer, frozen=True, kw_only=True):
-    """A branch was created, selected or closed."""
+    """A branch was created, selected or closed; `remarks`: what follows from it, in words."""
 
     branch: Branch
     event: Event
+    remarks: tuple[str, ...] = ()
 
 
 class BranchList(Answer, frozen=True, kw_only=True):

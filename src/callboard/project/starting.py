@@ -6,11 +6,12 @@ A work file is proposed where there is none. A file that is there is never chang
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from callboard.errors import CallboardError
-from callboard.project import names, opening
+from callboard.project import names, opening, surroundings
 from callboard.project.access import not_again, was_answered
 from callboard.project.opening import Surroundings
 from callboard.project.operations import sources, work
@@ -71,15 +72,17 @@ def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
         )
         for name, data in contents.items()
     )
+    remarks = tuple(_remarks(root, start, found, present))
     if not start.accept:
-        return _answer(files, present, accepted=False)
+        return _answer(files, present, remarks, accepted=False)
     _check_revision(start, present)
     store = opening.create_store(root, start.key, around)
     try:
         for name, data in contents.items():
             if found[name] is None:
                 place.create(name, data)
-        return _indexed(store, place, read or read_work(place).checked(), start, files)
+        work_read = read or read_work(place).checked()
+        return _indexed(store, place, work_read, start, files, remarks)
     finally:
         store.close()
 
@@ -113,6 +116,27 @@ def _check_revision(start: Start, present: Status | None) -> None:
             "look at what is there, then ask again with the present revision",
             {"expected": expected, "actual": actual},
         )
+
+
+def _remarks(
+    root: Path, start: Start, found: Mapping[str, bytes | None], present: Status | None
+) -> Iterator[str]:
+    """What whoever begins here should know, and might not have meant."""
+    above = None if present is not None else surroundings.project_at_or_above(root.parent)
+    if above is not None:
+        yield (
+            f"there is a project in {names.shown(str(above))} already, which is meant in all "
+            "folders below it; this one is another project"
+        )
+    if start.goal is not None and found[FIRST] is not None:
+        yield f"the goal is not written anywhere, as {FIRST} is there and stays as it is"
+    if found[IGNORE] is not None:
+        kept = surroundings.not_ignored(root)
+        if kept:
+            yield (
+                f"{IGNORE} is there, and no line of it keeps {', '.join(kept)} out of Git; add the "
+                "line /project.db*"
+            )
 
 
 def starter(goal: str | None) -> bytes:
@@ -168,16 +192,22 @@ def _status(store: Store) -> Status:
 
 
 def _indexed(
-    store: Store, place: Place, read: WorkRead, start: Start, files: tuple[ProposedFile, ...]
+    store: Store,
+    place: Place,
+    read: WorkRead,
+    start: Start,
+    files: tuple[ProposedFile, ...],
+    remarks: tuple[str, ...],
 ) -> Initialized:
     """Index the files, unless the project knows them as they are."""
     if store.read(lambda scope: sources.scan(scope, read)).indexed:
-        return _answer(files, _status(store), accepted=True)
+        return _answer(files, _status(store), remarks, accepted=True)
 
     def act(unit: Unit) -> Begun:
         sources.index(unit, place, read)
         found = work.status(unit, branch=None, limit=work.READY_SHOWN)
-        return Begun(files=files, **{name: getattr(found, name) for name in _OF_STATUS})
+        of_status = {name: getattr(found, name) for name in _OF_STATUS}
+        return Begun(files=files, remarks=remarks, **of_status)
 
     # A project that was made just now is at its first revision.
     expected = start.expected_revision
@@ -189,7 +219,11 @@ def _plain(begun: Begun) -> Initialized:
 
 
 def _answer(
-    files: tuple[ProposedFile, ...], status: Status | None, *, accepted: bool
+    files: tuple[ProposedFile, ...],
+    status: Status | None,
+    remarks: tuple[str, ...],
+    *,
+    accepted: bool,
 ) -> Initialized:
     return Initialized(
         accepted=accepted,
@@ -201,4 +235,7 @@ def _answer(
         ready=() if status is None else status.ready,
         more=status is not None and status.more,
         claims=() if status is None else status.claims,
+        lapsed=0 if status is None else status.lapsed,
+        completed=0 if status is None else status.completed,
+        remarks=remarks,
     )

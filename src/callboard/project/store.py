@@ -114,6 +114,7 @@ class Store:
                     row.revision + 1,
                     *self._times(connection, row),
                     row.last_seq,
+                    self.actor,
                 )
                 before = self._first_answer(unit, order, answer, fingerprint)
                 if before is not None:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from callboard.canonical import decode, encode
 from callboard.errors import CallboardError
-from callboard.project import schema, statements
+from callboard.project import names, schema, statements
 from callboard.project.records import Event
 
 MAX_BODY_BYTES = 65_536
@@ -92,9 +92,13 @@ def _alteration(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -
 
 @dataclass(slots=True)
 class Unit(Scope):
-    """One project within the transaction that changes it; `revision` is the one being made."""
+    """One project within the transaction that changes it; `revision` is the one being made.
+
+    `actor` is who asks for it, as they say themselves.
+    """
 
     seq: int
+    actor: str
     events: list[Event] = field(default_factory=list)
     last: list[Callable[[], object]] = field(default_factory=list)
     """What is to happen outside of the database, once every row of the change is written."""
@@ -123,8 +127,27 @@ class Unit(Scope):
         work: str | None = None,
         branch: str | None = None,
         session: str | None = None,
+        agent: str | None = None,
     ) -> Event:
-        """Append an event at this revision; its body is a JSON object of at most 64 KiB."""
+        """Append what an operation tells, at this revision.
+
+        `agent`: whose doing it is where nobody else declared it to be theirs. Who did is kept as
+        `by` in the body.
+        """
+        if self.actor not in (names.LOCAL, agent):
+            body = {**body, "by": self.actor}
+        return self.observation(type, body, work=work, branch=branch, session=session)
+
+    def observation(
+        self,
+        type: str,
+        body: Mapping[str, object],
+        *,
+        work: str | None = None,
+        branch: str | None = None,
+        session: str | None = None,
+    ) -> Event:
+        """Append an event whose body, a JSON object of at most 64 KiB, stays just as it is."""
         data = encode(body)
         if len(data) > MAX_BODY_BYTES:
             raise CallboardError(

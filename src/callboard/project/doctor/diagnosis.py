@@ -29,6 +29,7 @@ def diagnose(path: str | Path, around: Surroundings) -> Diagnosis:
             raise opening.missing(root)
         try:
             found += file.modes(at)
+            found += file.ignored(root)
             revision, version, more = _inside(root, at, around)
             found += more
         except CallboardError as error:

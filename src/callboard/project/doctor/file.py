@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from callboard.errors import CallboardError
-from callboard.project import mounts, sqlite_file
+from callboard.project import mounts, sqlite_file, surroundings
 from callboard.project.doctor.findings import finding, refused
 from callboard.project.opening import Surroundings
 from callboard.project.records import Finding
@@ -21,6 +22,17 @@ def place(file: Path, around: Surroundings) -> Iterator[Finding]:
         mounts.check(file, around.mounts)
     except CallboardError as error:
         yield refused(error)
+
+
+def ignored(root: Path) -> Iterator[Finding]:
+    """Whether Git would take the database along, where the project lies in a repository."""
+    kept = surroundings.not_ignored(root) if surroundings.work_tree_of(root) else ()
+    if kept:
+        yield finding(
+            "database_not_ignored",
+            f"no .gitignore keeps {', '.join(kept)} out of Git",
+            subject=kept[0],
+        )
 
 
 def modes(file: Path) -> Iterator[Finding]:
@@ -39,6 +51,6 @@ def modes(file: Path) -> Iterator[Finding]:
                 "file_mode",
                 f"other users may look into {str(path)!r} (mode {mode:04o})",
                 subject=path.name,
-                hinted={"wanted": f"{allowed:o}"},
+                hinted={"wanted": f"{allowed:o}", "path": shlex.quote(str(path))},
                 mode=f"{mode:04o}",
             )

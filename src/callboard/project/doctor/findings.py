@@ -16,6 +16,11 @@ MAX_OF_A_KIND = 50
 MORE = "more_findings"
 
 _RESTORE = "restore the file from a copy; something else than this program wrote to it"
+_ASKED = {
+    "project_corrupt": "restore the file from a copy",
+    "storage_failed": "see to the disk and the file's permissions, then look again",
+}
+"""What to do about a refusal whose own hint would be to ask the doctor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ class Kind:
 KINDS = {
     "claim_expired": Kind(
         "warning",
-        "acquire the work, or `callboard project doctor repair expire-claim {subject} "
+        "take the work over by `callboard project claim acquire --session SESSION`, or "
+        "`callboard project doctor repair expire-claim {subject} "
         "--expected-revision {revision} --reason TEXT`",
     ),
     "claim_orphaned": Kind("error", _RESTORE),
@@ -41,10 +47,15 @@ KINDS = {
         "set the machine's clock right; if it is right, and was wrong before: "
         "`callboard project doctor repair clock --expected-revision {revision} --reason TEXT`",
     ),
+    "database_not_ignored": Kind(
+        "warning",
+        "add the line /project.db* to .callboard/.gitignore, so that no commit takes the database "
+        "along",
+    ),
     "dependency_external": Kind("info", "it is kept as it is"),
     "dependency_unknown": Kind("warning", "correct the file, or add the work"),
     "event_gap": Kind("error", _RESTORE),
-    "file_mode": Kind("info", "`chmod {wanted}` it, unless that is meant"),
+    "file_mode": Kind("info", "`chmod {wanted} {path}`, unless that is meant"),
     "foreign_key": Kind("error", _RESTORE),
     "guard_missing": Kind("error", _RESTORE),
     "integrity": Kind("error", "restore the file from a copy"),
@@ -55,7 +66,7 @@ KINDS = {
     "session_open": Kind(
         "info",
         "`callboard project session end --session {subject}`, or go on by "
-        "`callboard project session resume --from {subject}`",
+        "`callboard project session resume --from {subject} --agent NAME`",
     ),
     "source_changed": Kind("warning", "run `callboard project source index`"),
 }
@@ -89,7 +100,8 @@ def refused(error: CallboardError) -> Finding:
         severity="error",
         subject=None,
         message=error.message,
-        hint=error.hint,
+        # Whoever reads this has just asked the doctor.
+        hint=_ASKED.get(error.code, error.hint),
         details=dict(error.details),
     )
 

@@ -5,6 +5,7 @@ Only a person orders this. Elsewhere a project's time never goes back.
 
 from __future__ import annotations
 
+from callboard.clock import utc_text
 from callboard.errors import CallboardError
 from callboard.project import queries, schema
 from callboard.project.records import Claim, ClockRepaired
@@ -30,8 +31,8 @@ def repair(unit: Unit, reason: str) -> ClockRepaired:
     if before_ms <= after_ms:
         raise CallboardError(
             "clock_not_behind",
-            f"the clock says {after_ms}, which is not before the project's time; nothing was "
-            "changed",
+            f"the clock says {utc_text(after_ms)}, which is not before the project's time; nothing "
+            "was changed",
             "there is nothing to repair; `callboard project doctor` tells if there is",
             {"now_ms": before_ms, "clock_ms": after_ms},
         )

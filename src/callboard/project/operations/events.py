@@ -35,7 +35,7 @@ def append(
     elif work is not None:
         lookup.work(unit, work)
     on = lookup.open_branch(unit, branch).name
-    event = unit.event(type, body, work=work, branch=on, session=session)
+    event = unit.observation(type, body, work=work, branch=on, session=session)
     return EventAppended(project_revision=unit.revision, event=event)
 
 

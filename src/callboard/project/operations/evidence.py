@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,7 @@ def add(
     unit: Unit, shown: Shown, *, session: str | None, work: str | None, branch: str | None
 ) -> EvidenceAdded:
     """Keep evidence for a piece of work. Of a session it is on the session's work and branch."""
-    agent = None
+    agent = None if unit.actor == names.LOCAL else unit.actor
     if session is not None:
         found = lookup.session(unit, session)
         lookup.agrees(found, work=work, branch=branch)
@@ -82,6 +83,7 @@ def _write(unit: Unit, values: dict[str, Any], covers: tuple[str, ...]) -> Evide
         work=values["work"],
         branch=values["branch"],
         session=values["session"],
+        agent=values["agent"],
     )
     evidence = Evidence(**values, covers=covers, currency="current")
     return EvidenceAdded(project_revision=unit.revision, evidence=evidence, event=event)
@@ -99,7 +101,8 @@ def _check_covers(unit: Unit, work: str, covers: Sequence[str]) -> None:
                 "criterion_unknown",
                 f"the work {names.shown(work)} has no acceptance criterion "
                 f"{names.shown(criterion)}",
-                "spell it as the work does: `callboard project work show` lists them",
+                f"spell it as the work does: `callboard project work show {shlex.quote(work)}` "
+                "lists them",
                 {"work": work, "criterion": criterion, "acceptance": list(item.acceptance)[:20]},
             )
 

@@ -105,6 +105,8 @@ def status(scope: Scope, *, branch: str | None, limit: int) -> Status:
         ready=found,
         more=more,
         claims=tuple(queries.open_claims(scope, limit=CLAIMS_SHOWN)),
+        lapsed=queries.lapsed(scope),
+        completed=queries.completed_count(scope, on),
     )
 
 
@@ -122,6 +124,7 @@ def listing(
         branch=on,
         work=ready.views(scope, on, page),
         next=after,
+        status=status,
     )
 
 

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import select
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +106,13 @@ class Requests:
             self._is_over = not chunk
             self._rest += chunk
         return not self._is_over
+
+
+def has_left(descriptor: int) -> bool:
+    """Whether nobody can read any more what is written on a descriptor. Does not block."""
+    looking = select.poll()
+    looking.register(descriptor, 0)
+    return any(told & (select.POLLERR | select.POLLNVAL) for _at, told in looking.poll(0))
 
 
 def write_all(descriptor: int, data: bytes) -> None:

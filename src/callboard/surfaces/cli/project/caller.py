@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 
 from callboard.project.asking import Caller
+from callboard.project.surroundings import project_at_or_above
 from callboard.surfaces.cli.chosen import Chosen
 
 AGENT_VARIABLE = "CALLBOARD_AGENT"
-_DATABASE = Path(".callboard") / "project.db"
 
 
 def caller_of(context: click.Context, *, agent: str | None = None, is_new: bool = False) -> Caller:
@@ -38,20 +38,4 @@ def _folder(chosen: Chosen, *, is_new: bool) -> Path:
     here = Path(chosen.folder)
     if is_new or chosen.repo or os.environ.get("CALLBOARD_REPO"):
         return here
-    return _with_project(Path.cwd()) or here
-
-
-def _with_project(folder: Path) -> Path | None:
-    """The next folder upward with a project, within the repository and the user's own folders."""
-    user = os.geteuid()
-    for one in (folder, *folder.parents):
-        try:
-            if one.stat().st_uid != user:
-                return None
-            if (one / _DATABASE).is_file():
-                return one
-            if (one / ".git").exists():
-                return None
-        except OSError:
-            return None
-    return None
+    return project_at_or_above(Path.cwd()) or here

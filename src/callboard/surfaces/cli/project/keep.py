@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import psutil
 
     from callboard.project.keeping import Keeper, Loss
+    from callboard.project.records import Claim
 
 GRACE_MS = 10_000
 
@@ -40,7 +42,8 @@ GRACE_MS = 10_000
     type=Whole(),
     required=True,
     metavar="N",
-    help="The claim ends so many milliseconds after the last renewal; one comes each third of it.",
+    help="The claim ends so many milliseconds after the last renewal, 250 at least, and never "
+    "earlier than it would have; a renewal comes each third of it.",
 )
 @click.option(
     "--let-run", is_flag=True, help="Where the claim is lost, say so and let the command go on."
@@ -115,8 +118,8 @@ def _end(
         raise CallboardError(
             "claim_lost",
             f"the command was stopped: {keeper.loss.message}",
-            "look at who holds the work now: callboard project claim show --work "
-            f"{keeper.claim.work}",
+            "change nothing more in its name; who holds the work now: `callboard project claim "
+            f"show --work {shlex.quote(keeper.claim.work)}`",
             {"state": keeper.loss.kind, "claim": keeper.claim.id, "exit_status": status},
         )
     if in_json:
@@ -124,7 +127,7 @@ def _end(
 
         document: dict[str, Any] = {
             "project_revision": keeper.revision,
-            "claim": msgspec.to_builtins(keeper.claim),
+            "claim": msgspec.to_builtins(_as_it_is_now(ctx, keeper)),
             "state": "kept" if keeper.loss is None else keeper.loss.kind,
             "renewals": keeper.renewals,
             "exit_status": status,
@@ -132,6 +135,17 @@ def _end(
         ctx.ensure_object(Chosen).answered = True
         write_json(document)
     end_like(ctx, status)
+
+
+def _as_it_is_now(ctx: click.Context, keeper: Keeper) -> Claim:
+    """The claim; where it was lost, as the project has it by now, if the project can be asked."""
+    if keeper.loss is None:
+        return keeper.claim
+    with contextlib.suppress(CallboardError), caller_of(ctx).open() as project:
+        found = project.sessions.show(keeper.claim.session).claim
+        if found is not None:
+            return found
+    return keeper.claim
 
 
 def _say_trouble(error: CallboardError) -> None:

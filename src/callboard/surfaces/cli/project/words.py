@@ -23,6 +23,7 @@ from callboard.surfaces.cli.render import (
 
 Document = Mapping[str, Any]
 _MAX_BODY = 100
+_MAX_LINES = 20
 
 
 def blocks_of(operation: Operation, document: Document) -> Iterable[Block]:
@@ -35,8 +36,13 @@ def blocks_of(operation: Operation, document: Document) -> Iterable[Block]:
 
 def _session(one: Document) -> str:
     return (
-        f"session {one['id']}: {one['agent']} at {one['work']} on {one['branch']}, {one['state']}"
+        f"session {one['id']}: {one['agent']} at {one['work']} on {one['branch']}, "
+        f"{_state(one['state'])}"
     )
+
+
+def _state(state: str) -> str:
+    return state.replace("_", " ")
 
 
 def claim_line(one: Document) -> str:
@@ -59,6 +65,20 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_BODY else text[: _MAX_BODY - 1] + "…"
 
 
+def _lines_of(lead: str, text: str) -> Iterable[Block]:
+    """A text of several lines, each one cut."""
+    lines = text.splitlines()
+    yield from (f"{lead}{_cut(line)}" for line in lines[:_MAX_LINES])
+    if len(lines) > _MAX_LINES:
+        yield faint(f"{lead}and {count(len(lines) - _MAX_LINES, 'more line')} (--json)")
+
+
+def _whole(texts: Iterable[str]) -> Iterable[Block]:
+    """How to see in full what was cut."""
+    if any(len(text) > _MAX_BODY for text in texts):
+        yield faint("what ends in … is cut; --json has all of it")
+
+
 def _revision(document: Document) -> Block:
     return faint(f"revision {document['project_revision']}")
 
@@ -78,12 +98,18 @@ def _changed(document: Document) -> Iterable[Block]:
             yield say(document[name])
     for one in document.get("closed_claims", ()):
         yield claim_line(one)
+    yield from _remarks(document)
     yield _revision(document)
     if document.get("session") and document.get("claim", "none was asked for") is None:
         yield Hint(
             f"callboard project claim acquire --session {document['session']['id']}",
             "it holds nothing; to hold its work: ",
         )
+
+
+def _remarks(document: Document) -> Iterable[Block]:
+    """What somebody should look at, though nothing was refused."""
+    yield from (bad(f"note: {one}") for one in document.get("remarks", ()))
 
 
 def _event(one: Document) -> str:
@@ -118,12 +144,22 @@ def _status(document: Document) -> Iterable[Block]:
     yield heading(f"project {whose['key']}, branch {document['branch']}")
     yield _revision(document)
     for kind, numbers in document["counts"].items():
+        if kind == "claims":
+            numbers = _with_lapsed(numbers, document.get("lapsed", 0))
         told = ", ".join(f"{number} {state}" for state, number in numbers.items()) or "none"
         yield f"{_KINDS.get(kind, kind)}: {told}"
+        if kind == "work":
+            yield f"completed on branch {document['branch']}: {document.get('completed', 0)}"
     rows = [(one["work"], one["agent"], one["branch"], _lease(one)) for one in document["claims"]]
     if rows:
         yield Table(("work", "agent", "on", "claim"), rows)
     yield from _ready(document)
+
+
+def _with_lapsed(numbers: Mapping[str, int], lapsed: int) -> dict[str, int]:
+    """Counts of claims, those that lapsed apart from those that somebody ended as expired."""
+    apart = {**numbers, "expired": numbers.get("expired", 0) - lapsed, "lapsed": lapsed}
+    return {state: number for state, number in sorted(apart.items()) if number}
 
 
 _KINDS = {"work": "work, as the files have it", "claims": "claims so far"}
@@ -160,6 +196,7 @@ def _init(document: Document) -> Iterable[Block]:
         else:
             yield heading(f"would write {file['path']}")
             yield from file["diff"].splitlines()
+    yield from _remarks(document)
     if not document["accepted"]:
         yield Hint("callboard project init --accept")
     elif document["project"]:
@@ -172,7 +209,12 @@ def _work_list(document: Document) -> Iterable[Block]:
         for one in document["work"]
     ]
     headers = ("work", "status", f"on {document['branch']}", "file", "title")
-    yield Table(headers, rows) if rows else "no work is indexed"
+    if rows:
+        yield Table(headers, rows)
+    elif document["status"]:
+        yield f"no work has the status {document['status']}"
+    else:
+        yield "no work is indexed"
     yield from _more(document)
 
 
@@ -196,7 +238,9 @@ def _work(document: Document) -> Iterable[Block]:
     for reason in one["readiness"]["reasons"]:
         yield f"  {reason['message']}"
     if one["claim"]:
-        yield claim_line(one["claim"])
+        where = one["claim"]["branch"]
+        elsewhere = "" if where == document["branch"] else f", on branch {where}"
+        yield claim_line(one["claim"]) + elsewhere
     for name in ("goal", "next_action", "owner", "workstream"):
         if one[name]:
             yield f"{name.replace('_', ' ')}: {_cut(one[name])}"
@@ -227,12 +271,18 @@ def _session_show(document: Document) -> Iterable[Block]:
     yield f"started {local_time(one['started_at_ms'])}, ended {local_time(one['ended_at_ms'])}"
     if one["predecessor"]:
         yield f"follows {one['predecessor']}"
+    if one["outcome"]:
+        yield from _lines_of("outcome: ", one["outcome"])
     yield claim_line(document["claim"]) if document["claim"] else "it has held nothing"
     checkpoint = document["checkpoint"]
     if checkpoint:
         yield _checkpoint(checkpoint)
-        yield f"  {_cut(checkpoint['digest'])}"
+        yield from _lines_of("  ", checkpoint["digest"])
         yield from (f"  open: {_cut(loop)}" for loop in checkpoint["open_loops"])
+        yield from (
+            f"  artifact: {kept['ref']}, sha256 {kept['sha256']}"
+            for kept in checkpoint["artifacts"]
+        )
     yield _revision(document)
 
 
@@ -247,7 +297,7 @@ def _sessions(document: Document) -> Iterable[Block]:
             one["agent"],
             one["work"],
             one["branch"],
-            one["state"],
+            _state(one["state"]),
             leases.get(one["id"], "-"),
         )
         for one in document["sessions"]
@@ -290,15 +340,24 @@ def _events(document: Document) -> Iterable[Block]:
     ]
     headers = ("seq", "at", "type", "work", "branch", "body")
     yield Table(headers, rows) if rows else "no events"
+    yield from _whole(document_text(one["body"]) for one in document["events"])
     yield from _more(document)
 
 
 def _evidences(document: Document) -> Iterable[Block]:
     rows = [
-        (one["id"], one["work"], one["branch"], one["currency"], one["kind"], _cut(one["summary"]))
+        (
+            one["id"],
+            one["work"],
+            one["branch"],
+            one["currency"],
+            one["kind"],
+            _cut(one["summary"]),
+            _cut("; ".join(one["covers"])) or "-",
+        )
         for one in document["evidence"]
     ]
-    headers = ("evidence", "work", "branch", "counts as", "kind", "summary")
+    headers = ("evidence", "work", "branch", "counts as", "kind", "summary", "covers")
     yield Table(headers, rows) if rows else "no evidence"
     yield from _more(document)
 
