@@ -24,6 +24,7 @@ HISTORY: dict[str, Guard] = {
     "refusals leave without their frames": guard(
         "test_a_refusal_leads_nowhere_either",
         ("        refusal = CallboardError(error.code, ", "        raise\n        CallboardError("),
+        says="assert leaks(refusal) == []",
     ),
     "callers hand in data": guard(
         "test_callers_hand_in_no_callback",
