@@ -54,7 +54,6 @@ def test_what_another_program_did_to_it(world: World) -> None:
     raw.execute("UPDATE sessions SET state = 'ended', ended_at_ms = 5")
     raw.execute("UPDATE projects SET revision = revision + 1")
     raw.execute("PRAGMA foreign_keys = OFF")
-    raw.execute("UPDATE claims SET session = 's_nobody' WHERE 0")
     raw.execute(
         "INSERT INTO checkpoints SELECT tenant, project, 'k_1', 's_nobody', 'x', 'y', '[]', NULL, "
         "'[]', 'codex', 1, 1 FROM projects"

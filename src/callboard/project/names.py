@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from callboard.canonical import MAX_SAFE_INTEGER
 from callboard.errors import CallboardError
@@ -54,7 +56,11 @@ def plain(value: str) -> str:
 
 def shown(value: object) -> str:
     """A found value as a message names it: bounded, and with nothing that acts on a terminal."""
-    text = ascii(value) if not isinstance(value, str) or _hidden(value) else repr(value)
+    try:
+        text = ascii(value) if not isinstance(value, str) or _hidden(value) else repr(value)
+    except (ValueError, RecursionError):
+        # A number of more digits than Python writes, or lists within lists without an end.
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= 80 else text[:77] + "…" + text[-1]
 
 
@@ -137,13 +143,25 @@ def one_of(value: object, field: str, known: Sequence[str]) -> str | None:
     )
 
 
-def texts(values: object, field: str) -> tuple[str, ...]:
-    """A list of at most 200 texts."""
+def several(values: object, field: str) -> tuple[Any, ...]:
+    """A list of at most 200 entries, each of which is still to be checked."""
     if not isinstance(values, (list, tuple)):
         raise _value_refused(values, field, "is no list")
     if len(values) > MAX_LIST:
         raise _value_refused(len(values), field, f"entries are more than {MAX_LIST}")
-    return tuple(text(value, field) for value in values)
+    return tuple(values)
+
+
+def texts(values: object, field: str) -> tuple[str, ...]:
+    """A list of at most 200 texts."""
+    return tuple(text(value, field) for value in several(values, field))
+
+
+def folder(value: object) -> str:
+    """The path of a folder, as text; whether there is one is not looked at."""
+    if not isinstance(value, (str, Path)):
+        raise _value_refused(value, "folder", "is no path")
+    return plain(str(value))
 
 
 def sha256(value: object, field: str) -> str:

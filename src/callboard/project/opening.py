@@ -44,7 +44,7 @@ def file_of(root: Path) -> Path:
 
 def root_of(path: str | Path) -> Path:
     """The root folder that a caller named."""
-    text = str(path)
+    text = names.folder(path)
     if "://" in text:
         raise CallboardError(
             "database_unsupported",
@@ -52,7 +52,7 @@ def root_of(path: str | Path) -> Path:
             "give the project's folder",
         )
     try:
-        return Path(path).resolve()
+        return Path(text).resolve()
     except (OSError, ValueError) as error:
         raise CallboardError(
             "project_unreadable",

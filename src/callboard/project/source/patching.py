@@ -112,6 +112,8 @@ def accept(place: Place, made: Made) -> FileRead:
 
 def checked(changes: Sequence[Change]) -> list[Change]:
     """The changes with their values checked, each by itself; raises as `propose`."""
+    if not isinstance(changes, (list, tuple)):
+        raise _refused(f"{shown(changes)} is no list of changes", "give a list of them")
     if not 1 <= len(changes) <= MAX_CHANGES:
         raise _refused(f"{len(changes)} changes at once", f"give 1 to {MAX_CHANGES}")
     return [_checked_one(change) for change in changes]
@@ -120,6 +122,8 @@ def checked(changes: Sequence[Change]) -> list[Change]:
 def _checked_one(change: Change) -> Change:
     if not isinstance(change, (SetFields, AddItem)):
         raise _refused(f"{shown(change)} is no change", "give SetFields or AddItem")
+    if not isinstance(change.values, dict):
+        raise _refused(f"{shown(change.values)} names no fields", "give fields with their values")
     values = {}
     for field, value in change.values.items():
         new = fields.check_change(field, value)
