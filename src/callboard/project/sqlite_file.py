@@ -74,11 +74,23 @@ def check_file(path: Path) -> int:
 
 
 def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> Engine:
-    """An engine on the existing file. Nothing is opened before somebody connects."""
+    """An engine on the existing file. Nothing is opened before somebody connects.
+
+    It stays with the file that it opened first: `project_replaced` once the path leads to another
+    one, or to none, as what was written then would be lost.
+    """
     mode = "ro" if read_only else "rw"
     address = f"file:{quote(str(path))}?mode={mode}"
 
+    opened: list[_Identity] = []
+
+    def check(_connection: Connection | None = None) -> None:
+        if opened and _identity(path) != opened[0]:
+            raise replaced(path)
+
     def connect() -> sqlite3.Connection:
+        check()
+        before = _identity(path)
         connection = sqlite3.connect(
             address,
             uri=True,
@@ -86,11 +98,32 @@ def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) ->
             check_same_thread=False,
             timeout=busy_ms / 1000,
         )
+        # SQLite does not say which file it has open: it is the one that lay there all the while.
+        if before is None or _identity(path) != before:
+            connection.close()
+            raise replaced(path)
+        opened[:] = [before]
         return _set(connection)
 
-    return _engine(
+    engine = _engine(
         connect, NullPool if read_only else QueuePool, partial(_begin, file=path, busy_ms=busy_ms)
     )
+    # When it began, and at the last moment.
+    event.listen(engine, "begin", check)
+    event.listen(engine, "commit", check)
+    return engine
+
+
+_Identity = tuple[int, int]
+
+
+def _identity(path: Path) -> _Identity | None:
+    """What makes a file this very one; None: nothing can be found there."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
@@ -234,6 +267,16 @@ def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
         "storage_failed",
         f"the database {where} refused: {cause}",
         "nothing was written; run `callboard project doctor`",
+    )
+
+
+def replaced(path: Path) -> CallboardError:
+    """That the path no longer leads to the file that is open."""
+    return CallboardError(
+        "project_replaced",
+        f"the database {str(path)!r} was replaced or taken away while it was open; nothing was "
+        "written",
+        "open the project again; what was told before may be in the other file, or lost",
     )
 
 
