@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool, StaticPool
@@ -130,9 +131,14 @@ def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
     """An engine on a copy in memory, of one moment; the file is opened for reading only."""
     source = engine_on(path, read_only=True, busy_ms=busy_ms)
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    with source.connect() as connection:
-        _driver(connection).backup(copy)
-    source.dispose()
+    try:
+        with source.connect() as connection:
+            _driver(connection).backup(copy)
+    except BaseException:
+        copy.close()
+        raise
+    finally:
+        source.dispose()
     _set(copy)
     return _engine(lambda: copy, StaticPool, _look)
 
@@ -236,8 +242,12 @@ def _primary(error: BaseException | None) -> int | None:
     return code & 0xFF if isinstance(code, int) else None
 
 
-def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
-    """What an error of SQLite comes to, for people and programs."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+"""What is raised where something that is stored cannot be read as what it should be."""
+
+
+def refusal(error: Exception, path: Path) -> CallboardError:
+    """What an error of SQLite, or of reading what it gave, comes to for people and programs."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     code = _primary(cause)
     where = repr(str(path))
@@ -247,7 +257,10 @@ def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
             f"other processes kept {where} to themselves; nothing was written",
             "try again; if it stays so, look for a process that was stopped",
         )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # The driver itself, and not SQLite, refuses text that is no UTF-8: that has no code.
+    is_no_text = isinstance(cause, sqlite3.OperationalError) and code is None
+    damaged = isinstance(error, UNREADABLE) or is_no_text
+    if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return CallboardError(
             "project_corrupt",
             f"{where} is damaged, or no database: {cause}",

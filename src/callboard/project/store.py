@@ -20,6 +20,7 @@ from callboard.canonical import digest
 from callboard.errors import CallboardError
 from callboard.project import schema, statements
 from callboard.project.records import Answer
+from callboard.project.sqlite_file import UNREADABLE
 from callboard.project.unit import Outside, Scope, Unit
 
 A = TypeVar("A", bound=Answer)
@@ -61,7 +62,7 @@ class Backing:
     engine: Engine
     root: Path
     now_ms: Now
-    explain: Callable[[DBAPIError], CallboardError]
+    explain: Callable[[Exception], CallboardError]
     unwritable: CallboardError | None = None
 
 
@@ -97,7 +98,7 @@ class Store:
                         connection, *self._names(row), row.revision, *self._times(connection, row)
                     )
                 )
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, *UNREADABLE) as error:
             raise self._refusal(error) from error
 
     def write(self, order: Order, answer: type[A], act: Callable[[Unit], A]) -> A:
@@ -128,7 +129,7 @@ class Store:
                 for act_outside in unit.last:
                     outside.append(act_outside())
                 return found
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, *UNREADABLE) as error:
             raise _put_back(outside, self._refusal(error)) from error
         except CallboardError as error:
             raise _put_back(outside, error) from error
@@ -196,8 +197,8 @@ class Store:
         if unit.change(schema.projects, {"revision": before}, **values) != 1:
             raise _conflict(before, None)
 
-    def _refusal(self, error: SQLAlchemyError) -> CallboardError:
-        if isinstance(error, DBAPIError):
+    def _refusal(self, error: Exception) -> CallboardError:
+        if isinstance(error, (DBAPIError, *UNREADABLE)):
             return self.backing.explain(error)
         return CallboardError(
             "storage_failed",

@@ -90,6 +90,15 @@ def _alteration(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -
     return update(table).where(*_named(table, keys)).values(values)
 
 
+def lost(what: str) -> CallboardError:
+    """That the database has not what every project has."""
+    return CallboardError(
+        "project_corrupt",
+        f"the project's database is damaged: {what}",
+        "run `callboard project doctor`, and restore the file from a copy",
+    )
+
+
 class Outside(Protocol):
     """Something that was done outside of the database, and can be undone until it is let go."""
 

@@ -80,10 +80,11 @@ def test_it_is_looked_at_once_more_at_the_end(world: World, tmp_path: Path) -> N
         world.file.parent.rename(aside)
         return BranchChanged(project_revision=0, branch=None, event=None)  # type: ignore[arg-type]
 
-    for act in (
+    acts: tuple[Callable[[], object], ...] = (
         lambda: store.read(lose),
         lambda: store.write(Order("branch create"), BranchChanged, lose),
-    ):
+    )
+    for act in acts:
         with refused("project_replaced"):
             act()
         aside.rename(world.file.parent)
