@@ -248,6 +248,7 @@ MEANINGS = {
     "project_foreign": "the project's file is a database of another program",
     "project_missing": "there is no project here: `callboard project init`",
     "project_readonly": "the project can only be read",
+    "project_replaced": "the project's database was replaced or taken away while it was open",
     "project_unreadable": "the project's file or folder cannot be opened",
     "push_refused": "the remote does not let this user write; nothing was written",
     "queue_branch_refused": "the branch cannot hold a board",

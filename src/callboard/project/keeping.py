@@ -24,7 +24,7 @@ MIN_TTL_MS = 250
 _LOOK_S = 0.5
 """How often the project is asked whether somebody else changed the claim."""
 _JOIN_S = 2.0
-_LOST = frozenset({"claim_not_holder", "not_found", "session_not_active"})
+_LOST = frozenset({"claim_not_holder", "not_found", "project_replaced", "session_not_active"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def _given_up(engine: Engine, file: Path) -> Iterator[None]:
     """Let go of the file where opening it fails, and tell what the database's errors mean."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as error:
+    except (DBAPIError, sqlite3.Error, *sqlite_file.UNREADABLE) as error:
         engine.dispose()
         raise sqlite_file.refusal(error, file) from error
     except CallboardError:

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool, StaticPool
@@ -74,11 +75,23 @@ def check_file(path: Path) -> int:
 
 
 def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> Engine:
-    """An engine on the existing file. Nothing is opened before somebody connects."""
+    """An engine on the existing file. Nothing is opened before somebody connects.
+
+    It stays with the file that it opened first: `project_replaced` once the path leads to another
+    one, or to none, as what was written then would be lost.
+    """
     mode = "ro" if read_only else "rw"
     address = f"file:{quote(str(path))}?mode={mode}"
 
+    opened: list[_Identity] = []
+
+    def check(_connection: Connection | None = None) -> None:
+        if opened and _identity(path) != opened[0]:
+            raise replaced(path)
+
     def connect() -> sqlite3.Connection:
+        check()
+        before = _identity(path)
         connection = sqlite3.connect(
             address,
             uri=True,
@@ -86,20 +99,46 @@ def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) ->
             check_same_thread=False,
             timeout=busy_ms / 1000,
         )
+        # SQLite does not say which file it has open: it is the one that lay there all the while.
+        if before is None or _identity(path) != before:
+            connection.close()
+            raise replaced(path)
+        opened[:] = [before]
         return _set(connection)
 
-    return _engine(
+    engine = _engine(
         connect, NullPool if read_only else QueuePool, partial(_begin, file=path, busy_ms=busy_ms)
     )
+    # When it began, and at the last moment.
+    event.listen(engine, "begin", check)
+    event.listen(engine, "commit", check)
+    return engine
+
+
+_Identity = tuple[int, int]
+
+
+def _identity(path: Path) -> _Identity | None:
+    """What makes a file this very one; None: nothing can be found there."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
     """An engine on a copy in memory, of one moment; the file is opened for reading only."""
     source = engine_on(path, read_only=True, busy_ms=busy_ms)
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    with source.connect() as connection:
-        _driver(connection).backup(copy)
-    source.dispose()
+    try:
+        with source.connect() as connection:
+            _driver(connection).backup(copy)
+    except BaseException:
+        copy.close()
+        raise
+    finally:
+        source.dispose()
     _set(copy)
     return _engine(lambda: copy, StaticPool, _look)
 
@@ -203,8 +242,12 @@ def _primary(error: BaseException | None) -> int | None:
     return code & 0xFF if isinstance(code, int) else None
 
 
-def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
-    """What an error of SQLite comes to, for people and programs."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+"""What is raised where something that is stored cannot be read as what it should be."""
+
+
+def refusal(error: Exception, path: Path) -> CallboardError:
+    """What an error of SQLite, or of reading what it gave, comes to for people and programs."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     code = _primary(cause)
     where = repr(str(path))
@@ -214,7 +257,10 @@ def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
             f"other processes kept {where} to themselves; nothing was written",
             "try again; if it stays so, look for a process that was stopped",
         )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # The driver itself, and not SQLite, refuses text that is no UTF-8: that has no code.
+    is_no_text = isinstance(cause, sqlite3.OperationalError) and code is None
+    damaged = isinstance(error, UNREADABLE) or is_no_text
+    if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return CallboardError(
             "project_corrupt",
             f"{where} is damaged, or no database: {cause}",
@@ -234,6 +280,16 @@ def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
         "storage_failed",
         f"the database {where} refused: {cause}",
         "nothing was written; run `callboard project doctor`",
+    )
+
+
+def replaced(path: Path) -> CallboardError:
+    """That the path no longer leads to the file that is open."""
+    return CallboardError(
+        "project_replaced",
+        f"the database {str(path)!r} was replaced or taken away while it was open; nothing was "
+        "written",
+        "open the project again; what was told before may be in the other file, or lost",
     )
 
 

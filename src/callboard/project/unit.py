@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import (
     Connection,
@@ -90,6 +90,29 @@ def _alteration(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -
     return update(table).where(*_named(table, keys)).values(values)
 
 
+def lost(what: str) -> CallboardError:
+    """That the database has not what every project has."""
+    return CallboardError(
+        "project_corrupt",
+        f"the project's database is damaged: {what}",
+        "run `callboard project doctor`, and restore the file from a copy",
+    )
+
+
+class Outside(Protocol):
+    """Something that was done outside of the database, and can be undone until it is let go."""
+
+    @property
+    def file(self) -> str:
+        """The file that was written, as the project names it."""
+
+    def put_back(self) -> None:
+        """Make it as it was. Raises a refusal where somebody changed it since, or it fails."""
+
+    def close(self) -> None:
+        """Let it be as it is."""
+
+
 @dataclass(slots=True)
 class Unit(Scope):
     """One project within the transaction that changes it; `revision` is the one being made.
@@ -100,7 +123,7 @@ class Unit(Scope):
     seq: int
     actor: str
     events: list[Event] = field(default_factory=list)
-    last: list[Callable[[], object]] = field(default_factory=list)
+    last: list[Callable[[], Outside]] = field(default_factory=list)
     """What is to happen outside of the database, once every row of the change is written."""
 
     def turn_back(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -9,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from callboard.errors import CallboardError
 from callboard.project import migrating, opening, schema, sqlite_file
-from callboard.project.doctor import contents, database, file, sources
+from callboard.project.doctor import contents, database, file, rows, sources
 from callboard.project.doctor.findings import few, finding, refused
 from callboard.project.opening import Surroundings
 from callboard.project.queries import whole
@@ -56,7 +57,7 @@ def _inside(
             return _looked(engine, root, around)
         finally:
             engine.dispose()
-    except DBAPIError as error:
+    except (DBAPIError, sqlite3.Error, *sqlite_file.UNREADABLE) as error:
         raise sqlite_file.refusal(error, at) from error
 
 
@@ -95,11 +96,19 @@ def _looked(
         project=project.id,
         actor=around.actor,
     )
-    revision, more = store.read(lambda scope: (scope.revision, _told(scope, root)))
+    try:
+        revision, more = store.read(lambda scope: (scope.revision, _told(scope, root)))
+    except CallboardError as error:
+        # What was found before is told too.
+        return None, version, [*found, refused(error)]
     return revision, version, found + more
 
 
 def _told(scope: Scope, root: Path) -> list[Finding]:
+    unreadable = list(few(rows.rows(scope))) or list(rows.selections(scope))
+    if unreadable:
+        # Nothing else can be looked at that would come by them.
+        return unreadable
     return [
         one
         for kind in (

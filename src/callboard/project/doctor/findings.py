@@ -62,7 +62,9 @@ KINDS = {
     "journal_mode": Kind("warning", "open it for writing once; that switches it back"),
     MORE: Kind(None, "see to the first ones, then ask again"),
     "revision_gap": Kind("error", _RESTORE),
+    "row_unreadable": Kind("error", _RESTORE),
     "schema_older": Kind("warning", "open it once for writing; that brings it up to date"),
+    "selection_missing": Kind("error", _RESTORE),
     "session_open": Kind(
         "info",
         "`callboard project session end --session {subject}`, or go on by "

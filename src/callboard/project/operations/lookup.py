@@ -8,7 +8,7 @@ from typing import NoReturn
 from callboard.errors import CallboardError
 from callboard.project import names, queries
 from callboard.project.records import Branch, Claim, Session
-from callboard.project.unit import Scope
+from callboard.project.unit import Scope, lost
 
 
 def nothing(message: str, hint: str, **details: object) -> NoReturn:
@@ -40,7 +40,8 @@ def branch(scope: Scope, name: str | None) -> Branch:
     """The branch of that name; None: the selected one."""
     found = queries.branch(scope, queries.selected_branch(scope) if name is None else name)
     if found is None:
-        assert name is not None
+        if name is None:
+            raise lost("the branch that is selected is not there")
         first = queries.branch_twin(scope, names.twin(name))
         if first is not None:
             missing("branch", name, f"there is {names.shown(first)}; spell it so", similar=first)

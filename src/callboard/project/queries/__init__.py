@@ -17,6 +17,7 @@ from callboard.project.queries.readiness import (
     open_work,
     work_by_keys,
 )
+from callboard.project.queries.rows import has_selection, raw_texts
 from callboard.project.queries.sessions import last_checkpoint, session, sessions, successor
 from callboard.project.queries.whole import counts, is_carried_out, lapsed, receipt
 from callboard.project.queries.work import (
@@ -42,6 +43,7 @@ __all__ = [
     "counts",
     "events",
     "evidence",
+    "has_selection",
     "history",
     "is_carried_out",
     "lapsed",
@@ -52,6 +54,7 @@ __all__ = [
     "next_position",
     "open_claims",
     "open_work",
+    "raw_texts",
     "receipt",
     "selected_branch",
     "session",

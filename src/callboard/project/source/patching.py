@@ -17,7 +17,7 @@ from callboard.project.names import shown
 from callboard.project.records import Record
 from callboard.project.source import editing, fields
 from callboard.project.source.nodes import MAX_FILE_BYTES, Mapping
-from callboard.project.source.place import FileRead, Place
+from callboard.project.source.place import Exchanged, FileRead, Place
 from callboard.project.source.reading import FIRST, ParsedFile, WorkRead, read_work
 
 MAX_CHANGES = 100
@@ -100,14 +100,14 @@ def _reviewed(read: WorkRead, changes: Sequence[Change], sha256: str | None) -> 
     return parsed
 
 
-def accept(place: Place, made: Made) -> FileRead:
-    """Write what was proposed, while the file is as it was read.
+def accept(place: Place, made: Made) -> Exchanged:
+    """Write what was proposed, while the file is as it was read; it can be put back until closed.
 
     Raises `source_conflict`, `source_busy`, `source_unsafe` or `source_unwritable`; the file is
     then as it was found.
     """
     proposal = made.proposal
-    return place.replace(proposal.file, proposal.sha256, lambda _: made.data, MAX_FILE_BYTES)
+    return place.exchange(proposal.file, proposal.sha256, lambda _: made.data, MAX_FILE_BYTES)
 
 
 def checked(changes: Sequence[Change]) -> list[Change]:
