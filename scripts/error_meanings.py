@@ -386,6 +386,9 @@ MEANINGS = {
 
 # What the doctor of a project finds; severity and hint stand in `project.doctor.findings`.
 FINDINGS = {
+    "selection_missing": "nobody's selected work branch is on record",
+    "row_unreadable": "a row of the database holds something that cannot be read",
+    "database_not_ignored": "no line of .callboard/.gitignore keeps the database out of Git",
     "claim_expired": "a claim is past its end, and nobody took the work over or ended the session",
     "claim_orphaned": "a claim counts as held by a session that is over",
     "clock_behind": "the machine's clock is earlier than the last change",
