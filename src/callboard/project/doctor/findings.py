@@ -11,11 +11,12 @@ from types import MappingProxyType
 
 from callboard.errors import CallboardError
 from callboard.project.records import Finding, Severity
+from callboard.project.sqlite_file import RESTORE
 
 MAX_OF_A_KIND = 50
 MORE = "more_findings"
 
-_RESTORE = "restore the file from a copy; something else than this program wrote to it"
+_RESTORE = f"something else wrote to it: {RESTORE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ KINDS = {
     "file_mode": Kind("info", "`chmod {wanted}` it, unless that is meant"),
     "foreign_key": Kind("error", _RESTORE),
     "guard_missing": Kind("error", _RESTORE),
-    "integrity": Kind("error", "restore the file from a copy"),
+    "integrity": Kind("error", RESTORE),
     "journal_mode": Kind("warning", "open it for writing once; that switches it back"),
     MORE: Kind(None, "see to the first ones, then ask again"),
     "revision_gap": Kind("error", _RESTORE),
@@ -55,9 +56,15 @@ KINDS = {
     "session_open": Kind(
         "info",
         "`callboard project session end --session {subject}`, or go on by "
-        "`callboard project session resume --from {subject}`",
+        "`callboard project session resume --from {subject} --agent NAME`",
     ),
     "source_changed": Kind("warning", "run `callboard project source index`"),
+    "source_gone": Kind(
+        "warning",
+        "put the file back so that it can be read, or take it out of `sources` in work.yaml; then "
+        "`callboard project source index`",
+    ),
+    "source_unindexed": Kind("warning", "run `callboard project source index`"),
 }
 
 
