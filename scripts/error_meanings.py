@@ -404,5 +404,7 @@ FINDINGS = {
     "revision_gap": "the project's revision and those of its history do not agree",
     "schema_older": "the database is of an earlier version; its contents were not looked at",
     "session_open": "a session is active and holds no claim",
-    "source_changed": "a work file is not as it was indexed, or cannot be read",
+    "source_changed": "a work file is not as it was indexed",
+    "source_gone": "a work file that was indexed is not there, or cannot be read",
+    "source_unindexed": "there is a work file, and the project never indexed any",
 }

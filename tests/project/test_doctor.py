@@ -140,6 +140,32 @@ def test_each_kind_says_what_to_do(code: str) -> None:
     assert "{" not in hint
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "claim_orphaned",
+        "event_gap",
+        "foreign_key",
+        "guard_missing",
+        "integrity",
+        "revision_gap",
+        "project_corrupt",
+    ],
+)
+def test_a_copy_is_put_back_without_the_old_log(world: World, code: str) -> None:
+    """SQLite would play a log that stays into the copy, which is damaged then."""
+    if code == "project_corrupt":
+        world.project.close()
+        (world.root / ".callboard" / "project.db").write_bytes(b"no database" * 500)
+        (found,) = diagnose(world.root, around(world.clock)).findings
+        hint = found.hint
+        assert found.code == code
+    else:
+        hint = KINDS[code].hint
+    places = [hint.index(word) for word in ("stop all", "db-wal", "db-shm", "from a copy")]
+    assert places == sorted(places)
+
+
 def test_events_that_are_gone(world: World) -> None:
     raw = world.raw()
     raw.execute(

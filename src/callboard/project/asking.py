@@ -42,9 +42,10 @@ class Caller:
 def ask(caller: Caller, operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of an operation, as its JSON document. Raises what the façade refuses.
 
-    `values` are by the parameters' names; what is None or absent was not given. Who asks is who the
-    call itself declares, else who was declared for the surface: an agent, and the actor in whose
-    name the request is kept, are the same one.
+    `values` are by the parameters' names; what is absent was not given, and None is refused with
+    `arguments_invalid`, also where it could have been left out. Who asks is who the call itself
+    declares, else who was declared for the surface: an agent, and the actor in whose name the
+    request is kept, are the same one.
     """
     caller = _effective(caller, operation, values)
     given = _given(caller, operation, values)
@@ -93,6 +94,8 @@ def _given(caller: Caller, operation: Operation, values: Mapping[str, Any]) -> d
     found = {}
     for one in operation.parameters:
         value = values.get(one.name)
+        if value is None and (one.name in values or (one.required and not one.is_caller)):
+            raise _malformed(one, "", "is null" if one.name in values else "is missing")
         if value is None and one.is_caller:
             value = caller.agent
             if value is None and one.required:

@@ -6,14 +6,17 @@ where something is only looked at.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
 from callboard.errors import CallboardError
-from callboard.project import schema
+from callboard.project import names, schema
 from callboard.project.queries import file
+from callboard.project.sqlite_file import RESTORE
 
+_VERSION = re.compile(r"(?!0000)[0-9]{4}")
 STEPS = Path(__file__).resolve().parent / "migrations"
 
 
@@ -32,8 +35,14 @@ def version_of(connection: Connection) -> str | None:
             "move it away; a project needs `.callboard/project.db` for itself",
         )
     found = file.version(connection)
-    if found is None or not found.isdigit() or found > schema.VERSION:
-        raise newer(str(found))
+    if found is None or _VERSION.fullmatch(found) is None:
+        raise CallboardError(
+            "project_corrupt",
+            f"the project's file says it is of schema {names.shown(found)}, which is none",
+            f"something else wrote to it: {RESTORE}",
+        )
+    if found > schema.VERSION:
+        raise newer(found)
     return found
 
 

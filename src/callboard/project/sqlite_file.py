@@ -31,6 +31,12 @@ FOLDER = ".callboard"
 BUSY_MS = 10_000
 """How long a connection waits for others before it gives up."""
 
+# A log that stayed would be played into the copy.
+RESTORE = (
+    "stop all that use the project, remove project.db-wal and project.db-shm, then restore "
+    "project.db from a copy"
+)
+
 SETTINGS = (
     "PRAGMA foreign_keys = ON",
     # Else REPLACE would delete a row without its trigger.
@@ -264,7 +270,7 @@ def refusal(error: Exception, path: Path) -> CallboardError:
         return CallboardError(
             "project_corrupt",
             f"{where} is damaged, or no database: {cause}",
-            "run `callboard project doctor`, and restore the file from a copy",
+            f"`callboard project doctor` tells more; {RESTORE}",
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return read_only(path)

@@ -6,7 +6,7 @@ A work file is proposed where there is none. A file that is there is never chang
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,10 @@ _IGNORED = b"""# The project's database belongs to one machine.
 /project.db-*
 """
 
+_DATABASE = ".callboard/project.db"
+_BEGUN = 1
+"""The revision of a project of which nothing was indexed yet."""
+
 _OF_STATUS = Status.__struct_fields__
 
 
@@ -52,7 +56,11 @@ class Start:
 
 
 def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
-    """The proposal for the folder `path`, carried out where it is accepted."""
+    """The proposal for the folder `path`, carried out where it is accepted.
+
+    What was begun and not ended, as whoever made it was stopped, is gone on with. A refusal tells
+    what is there by then.
+    """
     root = opening.root_of(path)
     place = Place(root)
     contents = {FIRST: starter(start.goal), IGNORE: _IGNORED}
@@ -61,30 +69,80 @@ def init(path: str | Path, start: Start, around: Surroundings) -> Initialized:
         before = _answered(root, start, around)
         if before is not None:
             return before
+    if present is None:
+        _check_key(root, start.key)
     found = {name: _there(place, name) for name in contents}
     # Before anything is made of it.
-    read = None if found[FIRST] is None else read_work(place).checked()
-    files = tuple(
+    read = None if found[FIRST] is None else _read(place, is_new=present is None)
+    remarks = tuple(_remarks(root, start, found, present))
+    if not start.accept:
+        return _answer(_files(contents, _absent(found)), present, remarks, accepted=False)
+    _check_revision(start, present)
+    store = opening.create_store(root, start.key, around)
+    made = [] if present is not None else [_DATABASE]
+    try:
+        # Others may be at it too: what they made first is theirs.
+        made += [name for name in _absent(found) if place.create(name, contents[name])]
+        files = _files(contents, made)
+        work_read = read or _read(place, is_new=False)
+        return _indexed(store, place, work_read, start, files, remarks)
+    except CallboardError as error:
+        raise _stopped(error, made) from error
+    finally:
+        store.close()
+
+
+def _absent(found: Mapping[str, bytes | None]) -> list[str]:
+    return [name for name, data in found.items() if data is None]
+
+
+def _files(contents: Mapping[str, bytes], made: Collection[str]) -> tuple[ProposedFile, ...]:
+    return tuple(
         ProposedFile(
             path=name,
-            action="create" if found[name] is None else "keep",
-            diff=difference(name, b"", data) if found[name] is None else "",
+            action="create" if name in made else "keep",
+            diff=difference(name, b"", data) if name in made else "",
         )
         for name, data in contents.items()
     )
-    remarks = tuple(_remarks(root, start, found, present))
-    if not start.accept:
-        return _answer(files, present, remarks, accepted=False)
-    _check_revision(start, present)
-    store = opening.create_store(root, start.key, around)
+
+
+def _check_key(root: Path, key: str | None) -> None:
+    """Refuse a folder whose name cannot be the key, before anything is proposed."""
+    if key is not None:
+        names.name(key, "project key")
+        return
     try:
-        for name, data in contents.items():
-            if found[name] is None:
-                place.create(name, data)
-        work_read = read or read_work(place).checked()
-        return _indexed(store, place, work_read, start, files, remarks)
-    finally:
-        store.close()
+        names.name(root.name or "project", "project key")
+    except CallboardError as error:
+        error.hint = "the folder's name cannot be the key, so give one: --key, or the field key"
+        raise
+
+
+def _read(place: Place, *, is_new: bool) -> WorkRead:
+    """The work file that is there. Where there is no project, nothing else can tell its faults."""
+    try:
+        return read_work(place).checked()
+    except CallboardError as error:
+        if is_new and error.code == "source_invalid":
+            error.hint = (
+                "correct the file and ask again; until there is a project, this tells its faults"
+            )
+        raise
+
+
+def _stopped(error: CallboardError, made: list[str]) -> CallboardError:
+    """The refusal, with what was made before it came."""
+    if not made:
+        return error
+    reason = error.message.replace("; nothing was written", "").replace("; nothing was changed", "")
+    return CallboardError(
+        error.code,
+        f"{' and '.join(made)} {'is' if len(made) == 1 else 'are'} there by now, and the work is "
+        f"not indexed: {reason}",
+        f"{error.hint}; the same request goes on from what is there",
+        {**error.details, "made": made},
+    )
 
 
 def _answered(root: Path, start: Start, around: Surroundings) -> Initialized | None:
@@ -105,17 +163,25 @@ def _check_revision(start: Start, present: Status | None) -> None:
     """Refuse before a file is made; the transaction looks once more."""
     expected = start.expected_revision
     actual = 0 if present is None else present.project_revision
-    if expected is not None and expected != actual:
-        raise CallboardError(
-            "revision_conflict",
-            (
-                f"there is no project yet, and not one at revision {expected}; nothing was changed"
-                if present is None
-                else f"the project is at revision {actual}, not at {expected}; nothing was changed"
-            ),
-            "look at what is there, then ask again with the present revision",
-            {"expected": expected, "actual": actual},
-        )
+    if expected is None or expected == actual:
+        return
+    # Whoever made it did not get to the end: no work was ever indexed, so it is still to be begun.
+    if expected == 0 and actual == _BEGUN:
+        return
+    raise _conflict(expected, actual)
+
+
+def _conflict(expected: int, actual: int) -> CallboardError:
+    return CallboardError(
+        "revision_conflict",
+        (
+            f"there is no project yet, and not one at revision {expected}; nothing was changed"
+            if actual == 0
+            else f"the project is at revision {actual}, not at {expected}; nothing was changed"
+        ),
+        "look at what is there, then ask again with the present revision",
+        {"expected": expected, "actual": actual},
+    )
 
 
 def _remarks(
@@ -199,9 +265,12 @@ def _indexed(
     files: tuple[ProposedFile, ...],
     remarks: tuple[str, ...],
 ) -> Initialized:
-    """Index the files, unless the project knows them as they are."""
-    if store.read(lambda scope: sources.scan(scope, read)).indexed:
-        return _answer(files, _status(store), remarks, accepted=True)
+    """Index the files. Where the project knows them as they are, only a named request does so
+    again, as its answer is kept with a change."""
+    if start.request_id is None and store.read(lambda scope: sources.scan(scope, read)).indexed:
+        status = _status(store)
+        _check_revision(start, status)
+        return _answer(files, status, remarks, accepted=True)
 
     def act(unit: Unit) -> Begun:
         sources.index(unit, place, read)
@@ -209,9 +278,14 @@ def _indexed(
         of_status = {name: getattr(found, name) for name in _OF_STATUS}
         return Begun(files=files, remarks=remarks, **of_status)
 
-    # A project that was made just now is at its first revision.
     expected = start.expected_revision
-    return _plain(store.write(start.order(1 if expected == 0 else expected), Begun, act))
+    order = start.order(_BEGUN if expected == 0 else expected)
+    try:
+        return _plain(store.write(order, Begun, act))
+    except CallboardError as error:
+        if expected == 0 and error.code == "revision_conflict":
+            raise _conflict(0, _status(store).project_revision) from error
+        raise
 
 
 def _plain(begun: Begun) -> Initialized:

@@ -11,13 +11,14 @@ from types import MappingProxyType
 
 from callboard.errors import CallboardError
 from callboard.project.records import Finding, Severity
+from callboard.project.sqlite_file import RESTORE
 
 MAX_OF_A_KIND = 50
 MORE = "more_findings"
 
-_RESTORE = "restore the file from a copy; something else than this program wrote to it"
+_RESTORE = f"something else wrote to it: {RESTORE}"
 _ASKED = {
-    "project_corrupt": "restore the file from a copy",
+    "project_corrupt": RESTORE,
     "storage_failed": "see to the disk and the file's permissions, then look again",
 }
 """What to do about a refusal whose own hint would be to ask the doctor."""
@@ -58,7 +59,7 @@ KINDS = {
     "file_mode": Kind("info", "`chmod {wanted} {path}`, unless that is meant"),
     "foreign_key": Kind("error", _RESTORE),
     "guard_missing": Kind("error", _RESTORE),
-    "integrity": Kind("error", "restore the file from a copy"),
+    "integrity": Kind("error", RESTORE),
     "journal_mode": Kind("warning", "open it for writing once; that switches it back"),
     MORE: Kind(None, "see to the first ones, then ask again"),
     "revision_gap": Kind("error", _RESTORE),
@@ -71,6 +72,12 @@ KINDS = {
         "`callboard project session resume --from {subject} --agent NAME`",
     ),
     "source_changed": Kind("warning", "run `callboard project source index`"),
+    "source_gone": Kind(
+        "warning",
+        "put the file back so that it can be read, or take it out of `sources` in work.yaml; then "
+        "`callboard project source index`",
+    ),
+    "source_unindexed": Kind("warning", "run `callboard project source index`"),
 }
 
 

@@ -29,6 +29,7 @@ from callboard.surfaces.mcp.wire import (
     MAX_REQUEST_BYTES,
     Requests,
     TooLong,
+    UnfitIdError,
     check_once,
     has_left,
     id_in,
@@ -125,6 +126,10 @@ async def _take(line: bytes | TooLong, to_server: Incoming, answers: Outgoing, o
         return
     try:
         check_once(line)
+    except UnfitIdError as error:
+        owed.ask()
+        await _complain(answers, types.INVALID_REQUEST, str(error), None)
+        return
     except ValueError as error:
         owed.ask()
         await _complain(answers, types.PARSE_ERROR, str(error), id_in(line))

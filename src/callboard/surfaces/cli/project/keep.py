@@ -17,10 +17,11 @@ import click
 
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, project_options
+from callboard.surfaces.cli.project import tether
 from callboard.surfaces.cli.project.caller import caller_of
 from callboard.surfaces.cli.project.values import Whole
 from callboard.surfaces.cli.render import write_json
-from callboard.surfaces.cli.standing_in import end_like, run_command
+from callboard.surfaces.cli.standing_in import check_command, end_like, run_command
 from callboard.visible import visible
 
 if TYPE_CHECKING:
@@ -86,13 +87,17 @@ def keep(
     The exit status is the command's own. A claim that is released, taken over or lapsed is told of
     at once on standard error, and the command is stopped; the status is then 1 (claim_lost). After
     the command the claim stays until its end. With --json the command's standard output goes to
-    standard error.
+    standard error. Where this process is killed (SIGKILL), Linux kills the command, not what that
+    has started; on other systems, and with --let-run, it goes on after its claim.
     """
     from callboard.project.keeping import Keeper
 
+    caller = caller_of(ctx)
+    # Before the claim is touched: it is not to end otherwise by a slip of the pen.
+    check_command(command[0], os.environ)
     stopper = Stopper(is_on=not let_run, grace_s=grace_ms / 1000)
     keeper = Keeper(
-        caller_of(ctx),
+        caller,
         session,
         ttl_ms,
         lost=stopper.lost,
@@ -104,7 +109,13 @@ def keep(
     with keeper:
         stdout = sys.stderr.fileno() if in_json else None
         try:
-            status = run_command(command, os.environ, stdout=stdout, begun=stopper.begin)
+            status = run_command(
+                command,
+                os.environ,
+                stdout=stdout,
+                begun=stopper.begin,
+                tether=None if let_run else tether.__file__,
+            )
         finally:
             stopper.end()
     _end(ctx, keeper, stopper, status, in_json=in_json)
