@@ -173,7 +173,7 @@ def ttl(value: object) -> int | None:
         raise CallboardError(
             "ttl_invalid",
             f"the time to live {shown(value)} is no whole number of milliseconds from 1 on",
-            "give whole milliseconds from 1 on; where a claim may be without an end, none means that",
+            "give whole milliseconds; where a claim may be without an end, none means that",
         )
     return value
 
