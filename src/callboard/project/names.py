@@ -193,7 +193,7 @@ def ttl(value: object) -> int | None:
         raise CallboardError(
             "ttl_invalid",
             f"the time to live {shown(value)} is no whole number of milliseconds from 1 on",
-            "give whole milliseconds, or none for a claim without an end",
+            "give whole milliseconds; where a claim may be without an end, none means that",
         )
     return value
 

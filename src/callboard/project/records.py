@@ -115,7 +115,10 @@ class SourceFile(Record, frozen=True, kw_only=True):
 
 
 class Session(Record, frozen=True, kw_only=True):
-    """One agent at one piece of work on one branch. `outcome`: what was said at its end."""
+    """One agent at one piece of work on one branch. `outcome`: what was said at its end.
+
+    `agent`, `provider` and `model` are as declared at its start; nobody authenticates them.
+    """
 
     id: str
     work: str
@@ -133,7 +136,8 @@ class Session(Record, frozen=True, kw_only=True):
 class Claim(Record, frozen=True, kw_only=True):
     """The hold of a session on its work. `state` is as of the answer: past its end it is expired.
 
-    `fence` rises by one with each acquisition of that work. `expires_at_ms` None: no end.
+    `fence` rises by one with each acquisition of that work. `expires_at_ms` None: no end. `agent`
+    is the session's, declared and not authenticated.
     """
 
     id: str
@@ -198,6 +202,7 @@ class Evidence(Record, frozen=True, kw_only=True):
     """What shows that acceptance criteria are met.
 
     `currency` is relative to the branch that was asked for: from another one it is historical.
+    `agent` is its session's, declared and not authenticated; None: of no session.
     """
 
     id: str
@@ -216,7 +221,10 @@ class Evidence(Record, frozen=True, kw_only=True):
 
 
 class Receipt(Record, frozen=True, kw_only=True):
-    """That a request was carried out: its outcome is answered again to the same request."""
+    """That a request was carried out: its outcome is answered again to the same request.
+
+    `actor` is who asked, as they said themselves; nobody authenticates it.
+    """
 
     request_id: str
     operation: str

@@ -92,13 +92,17 @@ HISTORY: dict[str, Guard] = {
     "an event's session agrees": guard(
         ("test_what_conflicts_is_refused", "test_main_is_a_branch_like_any_other"),
         Change(
-            "        lookup.agrees(found, work=work, branch=branch)\n", "", "operations/events.py"
+            "lookup.speaker(unit, session, work=work, branch=branch)",
+            "lookup.speaker(unit, session)",
+            "operations/events.py",
         ),
     ),
     "evidence's session agrees": guard(
         "test_evidence_keeps_to_it_too",
         Change(
-            "        lookup.agrees(found, work=work, branch=branch)\n", "", "operations/evidence.py"
+            "lookup.speaker(unit, session, work=work, branch=branch)",
+            "lookup.speaker(unit, session)",
+            "operations/evidence.py",
         ),
     ),
     "a project sees its own rows": guard(

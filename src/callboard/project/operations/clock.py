@@ -8,6 +8,7 @@ from __future__ import annotations
 from callboard.clock import utc_text
 from callboard.errors import CallboardError
 from callboard.project import queries, schema
+from callboard.project.queries.claims import has_lapsed
 from callboard.project.records import Claim, ClockRepaired
 from callboard.project.unit import Unit
 
@@ -61,7 +62,8 @@ def _move(unit: Unit, claim: Claim, before_ms: int) -> bool:
     """Take one claim along to the earlier time; tells whether its end is another one now."""
     end, acquired = claim.expires_at_ms, min(claim.acquired_at_ms, unit.now_ms)
     if end is not None:
-        end = unit.now_ms + end - before_ms if end > before_ms else min(end, unit.now_ms)
+        lapsed = has_lapsed(end, before_ms)
+        end = min(end, unit.now_ms) if lapsed else unit.now_ms + end - before_ms
         # No claim ends before it began, nor at once.
         acquired = min(acquired, end - 1)
     unit.change(

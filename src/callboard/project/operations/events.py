@@ -28,9 +28,7 @@ def append(
     `branch` None: that of the session, else the selected one.
     """
     if session is not None:
-        found = lookup.session(unit, session)
-        lookup.agrees(found, work=work, branch=branch)
-        lookup.active_session(unit, session)
+        found = lookup.speaker(unit, session, work=work, branch=branch)
         work, branch = found.work, found.branch
     elif work is not None:
         lookup.work(unit, work)

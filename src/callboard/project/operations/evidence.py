@@ -33,9 +33,7 @@ def add(
     """Keep evidence for a piece of work. Of a session it is on the session's work and branch."""
     agent = None if unit.actor == names.LOCAL else unit.actor
     if session is not None:
-        found = lookup.session(unit, session)
-        lookup.agrees(found, work=work, branch=branch)
-        lookup.active_session(unit, session)
+        found = lookup.speaker(unit, session, work=work, branch=branch)
         work, branch, agent = found.work, found.branch, found.agent
     if work is None:
         raise CallboardError(

@@ -79,6 +79,17 @@ def active_session(scope: Scope, session_id: str) -> Session:
     return found
 
 
+def speaker(
+    scope: Scope, session_id: str, *, work: str | None = None, branch: str | None = None
+) -> Session:
+    """The active session that tells something: of its own work and branch, whatever is named.
+
+    Refuses with `session_mismatch` what is named and is not the session's.
+    """
+    agrees(session(scope, session_id), work=work, branch=branch)
+    return active_session(scope, session_id)
+
+
 def not_active(scope: Scope, found: Session) -> CallboardError:
     """That a session is over."""
     follower = queries.successor(scope, found.id)

@@ -1,6 +1,6 @@
 """`callboard project …`: one command for each operation of the project's table.
 
-Commands are made from the table; what they say to a person stands in `project_words`. Nothing is
+Commands are made from the table; what they say to a person stands in `words`. Nothing is
 decided here, and no board is needed.
 """
 
