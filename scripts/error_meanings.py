@@ -386,6 +386,7 @@ MEANINGS = {
 FINDINGS = {
     "claim_expired": "a claim is past its end, and nobody took the work over or ended the session",
     "claim_orphaned": "a claim counts as held by a session that is over",
+    "claim_unlisted": "a claim is on work that no file has any more",
     "clock_behind": "the machine's clock is earlier than the last change",
     "dependency_external": "work depends on work of another repository",
     "dependency_unknown": "work depends on work that no file has",
@@ -397,7 +398,9 @@ FINDINGS = {
     "journal_mode": "the database does not keep its write-ahead log",
     "more_findings": "there are more than 50 findings of one code; `details.of` names it",
     "revision_gap": "the project's revision and those of its history do not agree",
+    "row_unreadable": "a row has text, or stored JSON, that cannot be read",
     "schema_older": "the database is of an earlier version; its contents were not looked at",
+    "selection_missing": "it is not told which branch is meant where none is named",
     "session_open": "a session is active and holds no claim",
     "source_changed": "a work file is not as it was indexed, or cannot be read",
 }

@@ -36,6 +36,11 @@ KINDS = {
         "--expected-revision {revision} --reason TEXT`",
     ),
     "claim_orphaned": Kind("error", _RESTORE),
+    "claim_unlisted": Kind(
+        "warning",
+        "put the work back and run `callboard project source index`, or "
+        "`callboard project session end --session {holder}`",
+    ),
     "clock_behind": Kind(
         "warning",
         "set the machine's clock right; if it is right, and was wrong before: "
