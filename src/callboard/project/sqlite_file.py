@@ -66,12 +66,31 @@ def check_file(path: Path) -> int:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise CallboardError(
-            "file_not_regular",
-            f"the project's file {str(path)!r} is not a regular file",
-            "give a folder whose .callboard/project.db is a plain file",
-        )
+        raise _not_regular(path, "give a folder whose .callboard/project.db is a plain file")
+    for suffix in _BESIDE:
+        _check_beside(path.with_name(path.name + suffix))
     return found.st_size
+
+
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite makes beside a file; it opens whatever has such a name, and would wait at a pipe."""
+
+
+def _check_beside(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _not_regular(path, "end all processes that have the project open, and move it away")
+
+
+def _not_regular(path: Path, hint: str) -> CallboardError:
+    return CallboardError(
+        "file_not_regular", f"the project's file {str(path)!r} is not a regular file", hint
+    )
 
 
 def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> Engine:
