@@ -390,6 +390,7 @@ FINDINGS = {
     "clock_behind": "the machine's clock is earlier than the last change",
     "dependency_external": "work depends on work of another repository",
     "dependency_unknown": "work depends on work that no file has",
+    "disk_readonly": "the disk can only be read, and only the doctor can look at the project there",
     "event_gap": "events are missing from the history",
     "file_mode": "others than the owner may read or write the database or its folder",
     "foreign_key": "a row refers to a row that is not there",

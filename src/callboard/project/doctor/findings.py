@@ -48,6 +48,7 @@ KINDS = {
     ),
     "dependency_external": Kind("info", "it is kept as it is"),
     "dependency_unknown": Kind("warning", "correct the file, or add the work"),
+    "disk_readonly": Kind("warning", "mount it for writing, or copy the folder to a disk that is"),
     "event_gap": Kind("error", _RESTORE),
     "file_mode": Kind("info", "`chmod {wanted}` it, unless that is meant"),
     "foreign_key": Kind("error", _RESTORE),
