@@ -386,14 +386,14 @@ MEANINGS = {
 
 # What the doctor of a project finds; severity and hint stand in `project.doctor.findings`.
 FINDINGS = {
-    "selection_missing": "nobody's selected work branch is on record",
-    "row_unreadable": "a row of the database holds something that cannot be read",
     "database_not_ignored": "no line of .callboard/.gitignore keeps the database out of Git",
     "claim_expired": "a claim is past its end, and nobody took the work over or ended the session",
     "claim_orphaned": "a claim counts as held by a session that is over",
+    "claim_unlisted": "a claim is on work that no file has any more",
     "clock_behind": "the machine's clock is earlier than the last change",
     "dependency_external": "work depends on work of another repository",
     "dependency_unknown": "work depends on work that no file has",
+    "disk_readonly": "the disk can only be read, and only the doctor can look at the project there",
     "event_gap": "events are missing from the history",
     "file_mode": "others than the owner may read or write the database or its folder",
     "foreign_key": "a row refers to a row that is not there",
@@ -402,7 +402,9 @@ FINDINGS = {
     "journal_mode": "the database does not keep its write-ahead log",
     "more_findings": "there are more than 50 findings of one code; `details.of` names it",
     "revision_gap": "the project's revision and those of its history do not agree",
+    "row_unreadable": "a row has text, or stored JSON, that cannot be read",
     "schema_older": "the database is of an earlier version; its contents were not looked at",
+    "selection_missing": "it is not told which branch is meant where none is named",
     "session_open": "a session is active and holds no claim",
     "source_changed": "a work file is not as it was indexed",
     "source_gone": "a work file that was indexed is not there, or cannot be read",

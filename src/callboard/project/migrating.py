@@ -16,14 +16,20 @@ from callboard.project import names, schema
 from callboard.project.queries import file
 from callboard.project.sqlite_file import RESTORE
 
-_VERSION = re.compile(r"(?!0000)[0-9]{4}")
 STEPS = Path(__file__).resolve().parent / "migrations"
+
+
+FIRST = "0001"
+"""The step before which there was none."""
+
+_STEP = re.compile(r"[0-9]{4}")
 
 
 def version_of(connection: Connection) -> str | None:
     """The step that the database is at; None: it is empty. Raises `schema_newer`.
 
-    A database that holds something else is refused with `project_foreign`.
+    What no step is called is `project_corrupt`; a database that holds something else is refused
+    with `project_foreign`.
     """
     mark = file.mark(connection)
     if mark == 0 and file.is_empty(connection):
@@ -35,7 +41,7 @@ def version_of(connection: Connection) -> str | None:
             "move it away; a project needs `.callboard/project.db` for itself",
         )
     found = file.version(connection)
-    if found is None or _VERSION.fullmatch(found) is None:
+    if found is None or not _STEP.fullmatch(found) or found < FIRST:
         raise CallboardError(
             "project_corrupt",
             f"the project's file says it is of schema {names.shown(found)}, which is none",

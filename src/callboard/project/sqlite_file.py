@@ -6,6 +6,7 @@ outside the wing's rooms gets a connection.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -59,6 +60,8 @@ def make_file(path: Path) -> None:
         check_file(path)
         return
     except OSError as error:
+        if error.errno == errno.EROFS:
+            raise read_only(path) from error
         raise unreadable(path, error) from error
     os.close(descriptor)
 
@@ -72,22 +75,44 @@ def check_file(path: Path) -> int:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise CallboardError(
-            "file_not_regular",
-            f"the project's file {str(path)!r} is not a regular file",
-            "give a folder whose .callboard/project.db is a plain file",
-        )
+        raise _not_regular(path, "give a folder whose .callboard/project.db is a plain file")
+    for suffix in _BESIDE:
+        _check_beside(path.with_name(path.name + suffix))
     return found.st_size
 
 
-def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> Engine:
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite makes beside a file; it opens whatever has such a name, and would wait at a pipe."""
+
+
+def _check_beside(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _not_regular(path, "end all processes that have the project open, and move it away")
+
+
+def _not_regular(path: Path, hint: str) -> CallboardError:
+    return CallboardError(
+        "file_not_regular", f"the project's file {str(path)!r} is not a regular file", hint
+    )
+
+
+def engine_on(
+    path: Path, *, read_only: bool = False, immutable: bool = False, busy_ms: int = BUSY_MS
+) -> Engine:
     """An engine on the existing file. Nothing is opened before somebody connects.
 
+    `immutable`: nobody can change it meanwhile, so SQLite makes nothing beside it to read it.
     It stays with the file that it opened first: `project_replaced` once the path leads to another
     one, or to none, as what was written then would be lost.
     """
     mode = "ro" if read_only else "rw"
-    address = f"file:{quote(str(path))}?mode={mode}"
+    address = f"file:{quote(str(path))}?mode={mode}" + ("&immutable=1" if immutable else "")
 
     opened: list[_Identity] = []
 
@@ -135,7 +160,8 @@ def _identity(path: Path) -> _Identity | None:
 
 def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
     """An engine on a copy in memory, of one moment; the file is opened for reading only."""
-    source = engine_on(path, read_only=True, busy_ms=busy_ms)
+    immutable = on_read_only_disk(path) and has_no_log(path)
+    source = engine_on(path, read_only=True, immutable=immutable, busy_ms=busy_ms)
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     try:
         with source.connect() as connection:
@@ -252,6 +278,32 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
 """What is raised where something that is stored cannot be read as what it should be."""
 
 
+_ROOM_BYTES = 64 * 1024
+"""More than SQLite takes at once beside a page: the index of its log grows by 32 KiB."""
+
+
+def _is_full(path: Path) -> bool:
+    """Whether the disk has no room: SQLite calls it an I/O error where the log's index grows."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES
+
+
+def on_read_only_disk(path: Path) -> bool:
+    """Whether the file's folder lies on a disk that is mounted for reading only."""
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def has_no_log(path: Path) -> bool:
+    """Whether there is no log beside the file, so that the file alone holds everything."""
+    return not os.path.lexists(path.with_name(path.name + "-wal"))
+
+
 def refusal(error: Exception, path: Path) -> CallboardError:
     """What an error of SQLite, or of reading what it gave, comes to for people and programs."""
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -274,7 +326,10 @@ def refusal(error: Exception, path: Path) -> CallboardError:
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return read_only(path)
-    if code == sqlite3.SQLITE_FULL:
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and on_read_only_disk(path):
+        # To read it too SQLite has to make its log and the index of that.
+        return read_only(path)
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return CallboardError(
             "disk_full",
             f"the disk with {where} is full; nothing was written",

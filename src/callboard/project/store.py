@@ -214,8 +214,9 @@ def _put_back(outside: list[Outside], refusal: CallboardError) -> CallboardError
         try:
             one.put_back()
         except CallboardError as error:
+            code = refusal.code
             refusal = CallboardError(
-                refusal.code,
+                code,
                 f"{refusal.message.removesuffix('; nothing was written')}; the project is as it "
                 f"was, but {one.file!r} was written and cannot be put back: {error.message}",
                 "look at the file; `callboard project source index` takes it up as it is",

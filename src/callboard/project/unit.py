@@ -127,8 +127,11 @@ class Unit(Scope):
     """What is to happen outside of the database, once every row of the change is written."""
 
     def turn_back(self) -> None:
-        """Let the change happen at the time of the database's clock, also if that is earlier."""
-        self.now_ms = self.machine_ms
+        """Let the change happen at the time of the database's clock, also if that is earlier.
+
+        No earlier than the first millisecond, as what ends then began before it.
+        """
+        self.now_ms = max(self.machine_ms, 1)
 
     def add(self, table: Table, **values: object) -> None:
         """Insert a row of this project."""

@@ -49,7 +49,7 @@ def revisions(scope: Scope) -> Iterator[Finding]:
 
 
 def claims(scope: Scope) -> Iterator[Finding]:
-    """Claims whose end has come, and claims of nobody."""
+    """Claims whose end has come, of nobody, and on what no file has."""
     for claim in queries.open_claims(scope):
         session = queries.session(scope, claim.session)
         if claim.state == "expired":
@@ -61,6 +61,15 @@ def claims(scope: Scope) -> Iterator[Finding]:
                 work=claim.work,
                 session=claim.session,
                 expires_at_ms=claim.expires_at_ms,
+            )
+        if not queries.work_exists(scope, claim.work):
+            yield finding(
+                "claim_unlisted",
+                f"there is a claim on {names.shown(claim.work)}, which no file has any more",
+                subject=claim.id,
+                hinted={"holder": claim.session},
+                work=claim.work,
+                session=claim.session,
             )
         if session is None or session.state != "active":
             yield finding(

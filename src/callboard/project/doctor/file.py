@@ -37,6 +37,12 @@ def ignored(root: Path) -> Iterator[Finding]:
 
 def modes(file: Path) -> Iterator[Finding]:
     """Whether the file keeps its log, and keeps others out."""
+    if sqlite_file.on_read_only_disk(file) and sqlite_file.has_no_log(file):
+        yield finding(
+            "disk_readonly",
+            "the disk can only be read and there is no log, so only the doctor can look",
+            subject=file.name,
+        )
     try:
         keeps_wal = sqlite_file.keeps_wal(file)
     except sqlite3.Error:

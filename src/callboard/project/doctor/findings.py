@@ -43,6 +43,11 @@ KINDS = {
         "--expected-revision {revision} --reason TEXT`",
     ),
     "claim_orphaned": Kind("error", _RESTORE),
+    "claim_unlisted": Kind(
+        "warning",
+        "put the work back and run `callboard project source index`, or "
+        "`callboard project session end --session {holder}`",
+    ),
     "clock_behind": Kind(
         "warning",
         "set the machine's clock right; if it is right, and was wrong before: "
@@ -55,6 +60,7 @@ KINDS = {
     ),
     "dependency_external": Kind("info", "it is kept as it is"),
     "dependency_unknown": Kind("warning", "correct the file, or add the work"),
+    "disk_readonly": Kind("warning", "mount it for writing, or copy the folder to a disk that is"),
     "event_gap": Kind("error", _RESTORE),
     "file_mode": Kind("info", "`chmod {wanted} {path}`, unless that is meant"),
     "foreign_key": Kind("error", _RESTORE),

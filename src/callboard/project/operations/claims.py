@@ -61,9 +61,11 @@ def release(unit: Unit, session_id: str) -> ClaimChanged:
 
 
 def show(scope: Scope, work: str) -> ClaimShown:
-    """The claim on a piece of work."""
-    lookup.work(scope, work)
-    return ClaimShown(project_revision=scope.revision, claim=queries.claim_on(scope, work))
+    """The claim on a piece of work, also on one that the files no longer have."""
+    claim = queries.claim_on(scope, work)
+    if claim is None:
+        lookup.work(scope, work)
+    return ClaimShown(project_revision=scope.revision, claim=claim)
 
 
 def repair(unit: Unit, claim_id: str, reason: str) -> ClaimRepaired:

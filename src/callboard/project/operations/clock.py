@@ -28,7 +28,7 @@ def repair(unit: Unit, reason: str) -> ClockRepaired:
 
     What was acquired later than now counts as acquired now; its event keeps the time that was told.
     """
-    before_ms, after_ms = unit.now_ms, unit.machine_ms
+    before_ms, after_ms = unit.now_ms, max(unit.machine_ms, 1)
     if before_ms <= after_ms:
         raise CallboardError(
             "clock_not_behind",
