@@ -314,6 +314,8 @@ FINDINGS = {
     "claim_expired": "a claim is past its end, and nobody took the work over or ended the session",
     "claim_orphaned": "a claim counts as held by a session that is over",
     "clock_behind": "the machine's clock is earlier than the last change",
+    "database_not_ignored": "the project lies in a Git repository, and no ignore file keeps its "
+    "database out",
     "dependency_external": "work depends on work of another repository",
     "dependency_unknown": "work depends on work that no file has",
     "event_gap": "events are missing from the history",

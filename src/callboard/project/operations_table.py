@@ -28,8 +28,8 @@ _REQUEST = (EXPECTED, REQUEST)
 _TTL = Parameter(
     "ttl_ms",
     "count",
-    "The claim ends after so many milliseconds, 1 at least, unless it is renewed; left away, it has "
-    "no end.",
+    "The claim ends after so many milliseconds, 1 at least, unless it is renewed; left away, it "
+    "has no end.",
 )
 _NEW_TTL = Parameter(
     "ttl_ms",
