@@ -34,6 +34,8 @@ from callboard.surfaces.mcp.tool_hints import as_tools, in_tools
         ),
         ("`callboard project nonsense`", "`callboard project nonsense`"),
         ("`callboard project work show 'a`b'`", "`callboard project work show 'a`b'`"),
+        ("`callboard project claim show --work`", "`callboard project claim show --work`"),
+        ("`callboard project work show a b`", "`callboard project work show a b`"),
         ("`chmod 700 /a`", "`chmod 700 /a`"),
     ],
 )
