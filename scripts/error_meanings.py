@@ -391,6 +391,8 @@ FINDINGS = {
     "claim_orphaned": "a claim counts as held by a session that is over",
     "claim_unlisted": "a claim is on work that no file has any more",
     "clock_behind": "the machine's clock is earlier than the last change",
+    "database_not_ignored": "the project lies in a Git repository, and no ignore file keeps its "
+    "database out",
     "dependency_external": "work depends on work of another repository",
     "dependency_unknown": "work depends on work that no file has",
     "disk_readonly": "the disk can only be read, and only the doctor can look at the project there",

@@ -95,6 +95,15 @@ def test_a_blocking_command_keeps_its_lease(shared: Shared, keep: Keep) -> None:
     assert "claim.expired" not in [one["type"] for one in shared.events()]
 
 
+def test_it_never_ends_a_claim_earlier_than_it_would_have(shared: Shared, keep: Keep) -> None:
+    long, endless = shared.session("A", ttl_ms=600_000), shared.session("B")
+    before = held(shared).expires_at_ms
+    assert end(keep(long, 1_000, "true")) == (0, "")
+    assert held(shared).expires_at_ms == before
+    assert end(keep(endless, 1_000, "true")) == (0, "")
+    assert held(shared, "B").expires_at_ms is None
+
+
 def test_without_renewals_it_is_shown_as_lapsed(shared: Shared) -> None:
     """C-04, the other way round: whoever looks sees that nobody holds it any more."""
     shared.session("A", ttl_ms=1)
@@ -348,7 +357,7 @@ def test_let_run_only_says_so(shared: Shared, keep: Keep) -> None:
 
 def test_a_lease_that_cannot_be_renewed_is_told_as_lapsed(shared: Shared, keep: Keep) -> None:
     """Whoever has the database does not let go of it: the timer waits for nobody."""
-    session = shared.session("A")
+    session = shared.session("A", ttl_ms=6_000)
     process = keep(session, 1_500, *SLEEP)
     assert line(process) == "up"
     holder = sqlite3.connect(shared.folder / ".callboard" / "project.db", isolation_level=None)
@@ -366,7 +375,7 @@ def test_a_lease_that_cannot_be_renewed_is_told_as_lapsed(shared: Shared, keep: 
 
 
 def test_a_short_lock_costs_no_claim(shared: Shared, keep: Keep) -> None:
-    session = shared.session("A")
+    session = shared.session("A", ttl_ms=8_000)
     process = keep(session, 4_000, "sh", "-c", "echo up; read x; exit 0")
     assert line(process) == "up"
     holder = sqlite3.connect(shared.folder / ".callboard" / "project.db", isolation_level=None)
@@ -384,3 +393,16 @@ def test_a_short_lock_costs_no_claim(shared: Shared, keep: Keep) -> None:
     process.stdin.write("go\n")
     assert end(process) == (0, "")
     assert held(shared).fence == 1
+
+
+def test_a_claim_that_was_lost_is_answered_as_it_is_now(shared: Shared, keep: Keep) -> None:
+    session = shared.session("A")
+    options = ("--let-run", "--json")
+    process = keep(session, 600_000, "sh", "-c", "echo up >&2; read x; exit 0", options=options)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "up\n"
+    shared.ask("claim", "release", "--session", session)
+    assert process.stderr.readline().startswith("the claim is lost")
+    out, _err = process.communicate("go\n", timeout=60)
+    document = json.loads(out)
+    assert (document["state"], document["claim"]["state"]) == ("lost", "released")

@@ -145,10 +145,16 @@ def test_the_agent_is_who_the_server_was_started_for(shared: Shared) -> None:
             assert started["session"]["agent"] == "codex"
             own = await agent.ask("session_next", agent="other")
             assert own["session"]["agent"] == "other"
-        # A request is kept in the name of who made it.
+            await agent.ask("session_start", work="B", agent="other", request_id="o")
+        # A request is kept in the name of who made it, wherever that was declared.
         async with connected(shared.folder, CALLBOARD_AGENT="env") as agent:
-            code = await agent.refused("session_start", work="A", agent="codex", request_id="r")
+            again = await agent.ask("session_start", work="A", agent="codex", request_id="r")
+            assert again == started
+            code = await agent.refused("session_start", work="A", request_id="r")
             assert code == "request_conflict"
+            assert await agent.refused("receipt_show", request_id="o") == "not_found"
+            shown = await agent.ask("receipt_show", request_id="o", agent="other")
+            assert shown["receipt"]["actor"] == "other"
 
     talk(play)
 

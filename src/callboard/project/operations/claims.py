@@ -210,12 +210,12 @@ def _end(claim: Claim) -> str:
 def _held(held: Claim, session: Session) -> CallboardError:
     end = "has no end" if held.expires_at_ms is None else f"ends at {_end(held)}"
     own = held.session == session.id
-    renewal = f"callboard project claim renew --session {held.session}"
     return CallboardError(
         "claim_held",
         f"{names.shown(held.work)} is held by session {held.session} of "
         f"{names.shown(held.agent)} on branch {names.shown(held.branch)}; the claim {end}",
-        f"you hold it already; to hold it longer: `{renewal} --ttl-ms {names.USUAL_TTL_MS}`"
+        f"you hold it already; to hold it longer: `callboard project claim renew --session "
+        f"{held.session} --ttl-ms {names.USUAL_TTL_MS}`"
         if own
         else "wait until it is released or lapses, or take other work",
         {

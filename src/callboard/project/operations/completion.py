@@ -20,6 +20,7 @@ from callboard.project.source.readiness import readiness
 from callboard.project.unit import Unit, new_id
 
 _MAX_SHOWN = 20
+_MAX_COMMAND = 2_000
 
 
 def complete(unit: Unit, place: Place, work: str, session_id: str) -> WorkCompleted:
@@ -81,7 +82,7 @@ def _covered(unit: Unit, item: WorkItem, session: Session) -> list[tuple[str, li
             f"{names.shown(item.key)} lists no acceptance criteria, so some evidence of the work "
             f"itself is needed, and on the branch {names.shown(branch)} there is none; evidence "
             "that only confirms what is elsewhere is not of the work itself",
-            f"add evidence of what was done: `{_adding(session, ())}`",
+            f"add evidence of what was done: {_adding(session, ())}",
             {"work": item.key, "branch": branch, "uncovered": []},
         )
     return found or [("", [one.id for one in own])]
@@ -92,11 +93,16 @@ def _covering(evidence: list[Evidence], criterion: str) -> list[str]:
 
 
 def _adding(session: Session, criteria: Sequence[str]) -> str:
-    """The command that adds evidence of a session."""
-    covers = "".join(f" --covers {shlex.quote(one)}" for one in criteria)
+    """The command that adds evidence of a session, for as many criteria as it has room for."""
+    covers = ""
+    for one in criteria:
+        more = f" --covers {shlex.quote(one)}"
+        if covers and len(covers) + len(more) > _MAX_COMMAND:
+            break
+        covers += more
     return (
-        f"callboard project evidence add --session {session.id} --kind test-run --summary TEXT"
-        + covers
+        f"`callboard project evidence add --session {session.id} --kind test-run --summary TEXT"
+        f"{covers}`"
     )
 
 
@@ -113,7 +119,7 @@ def _uncovered(
         }
         for criterion in open_
     ]
-    hint = f"add evidence on this branch: `{_adding(session, open_[:_MAX_SHOWN])}`"
+    hint = f"add evidence on this branch: {_adding(session, open_)}"
     if any(one["historical"] for one in details):
         hint += "; evidence from another branch is not current here"
     return CallboardError(

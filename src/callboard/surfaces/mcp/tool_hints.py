@@ -37,13 +37,13 @@ def as_tools(document: Document) -> Document:
 def _call(found: re.Match[str]) -> str:
     try:
         words = shlex.split(found[1])
-    except ValueError:
+        for depth in range(min(_MOST_WORDS, len(words)), 0, -1):
+            operation = _BY_WORDS.get(tuple(words[:depth]))
+            if operation is not None:
+                return f"`{_spelled(operation, words[depth:])}`"
+    except (ValueError, IndexError):
         # A name with a back quote in it cut the command in two.
-        return found[0]
-    for depth in range(min(_MOST_WORDS, len(words)), 0, -1):
-        operation = _BY_WORDS.get(tuple(words[:depth]))
-        if operation is not None:
-            return f"`{_spelled(operation, words[depth:])}`"
+        pass
     return found[0]
 
 
@@ -56,17 +56,18 @@ def _arguments(operation: Operation, words: list[str]) -> dict[str, Any]:
     options = {one.option: one for one in operation.parameters if not one.is_argument}
     places = [one for one in operation.parameters if one.is_argument]
     found: dict[str, Any] = {}
-    left = iter(words)
-    for word in left:
+    left = list(words)
+    while left:
+        word = left.pop(0)
         one = options.get(word)
         if one is None:
             found[places.pop(0).name] = word
         elif one.kind in ("flag", "off"):
             found[one.name] = one.kind == "flag"
         elif one.is_repeated:
-            found[one.name] = [*found.get(one.name, []), next(left)]
+            found[one.name] = [*found.get(one.name, []), left.pop(0)]
         else:
-            found[one.name] = _value(one, next(left))
+            found[one.name] = _value(one, left.pop(0))
     return found
 
 
