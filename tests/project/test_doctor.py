@@ -135,7 +135,7 @@ def test_it_looks_with_what_the_project_was_opened_with(world: World, tmp_path: 
 
 @pytest.mark.parametrize("code", KINDS)
 def test_each_kind_says_what_to_do(code: str) -> None:
-    named = {"wanted": "600", "revision": 7}
+    named = {"wanted": "600", "path": "/a", "revision": 7, "session": "s_2"}
     hint = KINDS[code].hint.format(subject="s_1", **named)
     assert 10 < len(hint) < 160
     assert "{" not in hint
