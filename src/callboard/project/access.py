@@ -19,7 +19,7 @@ from callboard.project.opening import Surroundings
 from callboard.project.records import Answer
 from callboard.project.sqlite_file import UNREADABLE
 from callboard.project.store import Order, Store
-from callboard.project.unit import Scope, Unit, lost
+from callboard.project.unit import Nothing, Scope, Unit, lost
 
 A = TypeVar("A", bound=Answer)
 R = TypeVar("R")
@@ -112,6 +112,9 @@ def _plain(act: Callable[[], R]) -> R:
         refusal: Exception = CallboardError(error.code, error.message, error.hint, error.details)
     except UNREADABLE as error:
         refusal = lost(names.shown(str(error)))
+    except Nothing:
+        # The group that asked takes it; no caller sees it.
+        raise
     # A defect, which nobody hides; but its frames hold the database.
     except Exception as error:  # noqa: BLE001
         kind = type(error) if type(error) in _PLAIN else AssertionError

@@ -99,6 +99,10 @@ def lost(what: str) -> CallboardError:
     )
 
 
+class Nothing(Exception):
+    """That a change found nothing to do, so that nothing is written. It never leaves the wing."""
+
+
 class Outside(Protocol):
     """Something that was done outside of the database, and can be undone until it is let go."""
 

@@ -67,7 +67,6 @@ def claims(scope: Scope) -> Iterator[Finding]:
                 "claim_unlisted",
                 f"there is a claim on {names.shown(claim.work)}, which no file has any more",
                 subject=claim.id,
-                hinted={"holder": claim.session},
                 work=claim.work,
                 session=claim.session,
             )

@@ -46,7 +46,7 @@ KINDS = {
     "claim_unlisted": Kind(
         "warning",
         "put the work back and run `callboard project source index`, or "
-        "`callboard project session end --session {holder}`",
+        "`callboard project session end --session {session}`",
     ),
     "clock_behind": Kind(
         "warning",
