@@ -386,7 +386,6 @@ MEANINGS = {
 
 # What the doctor of a project finds; severity and hint stand in `project.doctor.findings`.
 FINDINGS = {
-    "database_not_ignored": "no line of .callboard/.gitignore keeps the database out of Git",
     "claim_expired": "a claim is past its end, and nobody took the work over or ended the session",
     "claim_orphaned": "a claim counts as held by a session that is over",
     "claim_unlisted": "a claim is on work that no file has any more",
