@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from callboard.project import project as project_module
+from callboard.project.groups.group import Group
 from callboard.project.operation import Operation
 from callboard.project.operations_table import OPERATIONS
 from callboard.project.project import Project
@@ -78,27 +80,10 @@ def _places(call: str) -> list[str]:
 
 
 def _groups() -> dict[str, type]:
-    from callboard.project.groups import (
-        branches,
-        claims,
-        doctor,
-        events,
-        evidence,
-        sessions,
-        source,
-        work,
-    )
-
-    return {
-        "branches": branches.Branches,
-        "claims": claims.Claims,
-        "doctor": doctor.Doctor,
-        "events": events.Events,
-        "evidence": evidence.EvidenceKept,
-        "sessions": sessions.Sessions,
-        "source": source.Source,
-        "work": work.Work,
-    }
+    """The groups by the names that a project has for them, so that a new one is there by itself."""
+    known = vars(project_module).values()
+    kinds = [kind for kind in known if isinstance(kind, type) and issubclass(kind, Group)]
+    return {kind.__module__.rpartition(".")[2]: kind for kind in kinds}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.tool)
