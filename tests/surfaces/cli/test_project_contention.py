@@ -31,6 +31,18 @@ for line in sys.stdin:
 """
 
 
+# One command as it was typed, held up until the gate is gone.
+HELD_UP = """
+import os, sys
+import callboard.project.project
+from callboard.surfaces.cli.main import root
+gate = int(sys.argv.pop(1))
+print("ready", flush=True)
+os.read(gate, 1)
+root()
+"""
+
+
 class Crowd:
     """Processes that begin the same thing at the same moment."""
 
@@ -118,12 +130,30 @@ def test_the_next_item_goes_to_who_asked_as_they_said(tmp_path: Path) -> None:
     shared = Shared(tmp_path / "demo").begin("work_items:\n  - id: X\n    title: x\n")
     for name in ("config.toml", "config.local.toml"):
         (shared.folder / ".callboard" / name).write_text('agent = "c"\n[project]\nagent = "c"\n')
-    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL}
-    words = ("session", "next", "--json")
+    waiting, gate = os.pipe()
+    words = ["project", "session", "next", "--json"]
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     processes = {
-        "a": shared.start(*words, "--agent", "a", **streams),
-        "b": shared.start(*words, environment={"CALLBOARD_AGENT": "b"}, **streams),
+        name: subprocess.Popen(
+            [sys.executable, "-c", HELD_UP, str(waiting), *words, *more],
+            cwd=shared.folder,
+            env=own | environment,
+            pass_fds=[waiting],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name, more, environment in (
+            ("a", ["--agent", "a"], {}),
+            ("b", [], {"CALLBOARD_AGENT": "b"}),
+        )
     }
+    os.close(waiting)
+    for process in processes.values():
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    os.close(gate)
     ended = {}
     for name, process in processes.items():
         out, err = process.communicate(timeout=60)

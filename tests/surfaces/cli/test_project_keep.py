@@ -77,17 +77,20 @@ SLEEP = (sys.executable, "-c", "import sys, time; print('up', flush=True); time.
 
 def test_a_blocking_command_keeps_its_lease(shared: Shared, keep: Keep) -> None:
     """C-04: two seconds of lease, eight of work; others are refused until the end."""
-    session = shared.session("A", ttl_ms=2_000)
+    session = shared.session("B", ttl_ms=2_000)
     begun = time.monotonic()
     process = keep(session, 2_000, "sh", "-c", "echo up; sleep 8; exit 7")
     assert line(process) == "up"
+    shared.ask("evidence", "add", "--kind", "test", "--summary", "green", "--session", session)
     for moment in (3, 5, 7):
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(begun + moment - time.monotonic())
-        other = ("session", "start", "--work", "A", "--agent", "other", "--claim")
+        other = ("session", "start", "--work", "B", "--agent", "other", "--claim")
         assert shared.refused(*other) == "claim_held"
     assert end(process) == (7, "")
-    assert held(shared).session == session
+    assert held(shared, "B").session == session
+    # Only who holds it still is taken at their word.
+    shared.ask("work", "complete", "B", "--session", session)
     shared.ask("session", "end", "--session", session, "--outcome", "accepted")
     assert "claim.expired" not in [one["type"] for one in shared.events()]
 
@@ -120,7 +123,7 @@ def test_renewals_come_in_time_whatever_else_is_renewed(tmp_path: Path, keep: Ke
     shared = Shared(tmp_path / "demo").begin(
         f"work_items:\n  - id: A\n    title: a\n  - id: B\n    title: b\n{items}"
     )
-    one, two = shared.session("A", ttl_ms=3_000), shared.session("B", ttl_ms=300_000)
+    two = shared.session("B", ttl_ms=300_000)
     with subprocess.Popen(
         [sys.executable, "-c", RENEWER, str(shared.folder)],
         stdout=subprocess.PIPE,
@@ -131,6 +134,8 @@ def test_renewals_come_in_time_whatever_else_is_renewed(tmp_path: Path, keep: Ke
         assert others.stdout is not None
         assert others.stdout.readline() == "up\n"
         far = keep(two, 300_000, *SLEEP)
+        # Its three seconds begin here, when all others are there.
+        one = shared.session("A", ttl_ms=3_000)
         near = keep(one, 3_000, "sh", "-c", "sleep 6")
         assert end(near) == (0, "")
     far.terminate()
