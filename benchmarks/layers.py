@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -103,7 +104,7 @@ def steps(root: Path, runs: int) -> None:
         step("finish")
     numbers = itertools.count()
     for name, found in times.items():
-        bare = median_ms(lambda: write_bare(root, counts[name], numbers), runs)  # noqa: B023
+        bare = median_ms(partial(write_bare, root, counts[name], numbers), runs)
         show(
             f"layers_{name}", statistics.median(found), bare, unit="ms", n=runs, files=counts[name]
         )

@@ -7,6 +7,7 @@ must not set up anything that a test is about: repositories, boards and clocks b
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -25,7 +26,12 @@ _NAMES = (
 
 
 def scrub(home: Path) -> None:
-    """Give this process, and all it starts, a known environment with `home` as the home folder."""
+    """Give this process, and all it starts, a known environment with `home` as the home folder.
+
+    A shell that started it in the background has it ignore Ctrl-C, which is undone as well.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for name in list(os.environ):
         ambient = name in _NAMES or name.startswith(("LC_", *_PREFIXES))
         if ambient and name not in _SWITCHES:

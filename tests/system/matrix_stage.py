@@ -59,7 +59,7 @@ STEPS = (
     Step("bind", "supervisor", APPEND, "Request: bind_"),
     Step(
         "execute", "supervisor",
-        whole=EXECUTION + "hosts.local.processes:HeldProcess.run",
+        whole="callboard.processes.held:HeldProcess.run",
     ),
     Step(
         "prepare_outputs", "supervisor", "callboard.board.outputs.effects:prepare_claim",

@@ -18,6 +18,7 @@ from tests.system.world import BOTH, WORKER, World, make_world, recipe
 
 EXECUTION = "callboard.board.execution."
 LOCAL = EXECUTION + "hosts.local."
+PROCESSES = "callboard.processes."
 OUTPUTS = "callboard.board.outputs."
 APPEND = "callboard.board.storage.git:GitStore.append"
 SET_REF = "callboard.board.storage.repository:Repository.set_ref"
@@ -60,10 +61,10 @@ SUPERVISOR = (
     Point("workspace", EXECUTION + "workspace:create", "before", 2, 1),
     Point("workspace-populate", EXECUTION + "workspace:_populate", "before", 2, 1),
     Point("workspace", EXECUTION + "workspace:create", "after", 2, 1),
-    Point("child-held", LOCAL + "processes:hold", "after", 2, 1),
+    Point("child-held", PROCESSES + "held:hold", "after", 2, 1),
     Point("child-recorded", LOCAL + "registry:RunRegistry.record_worker", "after", 2, 1),
-    Point("child-go", LOCAL + "processes:HeldProcess.run", "before", 2, 1),
-    Point("worker-ended", LOCAL + "processes:HeldProcess.run", "after", 2, 2),
+    Point("child-go", PROCESSES + "held:HeldProcess.run", "before", 2, 1),
+    Point("worker-ended", PROCESSES + "held:HeldProcess.run", "after", 2, 2),
     Point("intake", OUTPUTS + "intake:take", "before", 2, 2),
     Point("patch-made", EXECUTION + "snapshot:diff_to_commit", "after", 2, 2),
     Point("patch-unpack", EXECUTION + "transfer:_unpack", "before", 2, 2),
@@ -94,8 +95,8 @@ SUPERVISOR = (
 RECONCILER = (
     Point("void", LOCAL + "registry:RunRegistry.void", "before", 2, 1),
     Point("void", LOCAL + "registry:RunRegistry.void", "after", 2, 1),
-    Point("orphans", LOCAL + "orphans:stop_orphans", "before", 2, 2),
-    Point("orphans", LOCAL + "orphans:stop_orphans", "after", 2, 2),
+    Point("orphans", PROCESSES + "orphans:stop_orphans", "before", 2, 2),
+    Point("orphans", PROCESSES + "orphans:stop_orphans", "after", 2, 2),
     Point("lost-finish", LOCAL + "registry:RunRegistry.finish", "after", 2, 2),
     Point("lost-release", APPEND, "before", 2, 2, "Request: release_"),
     Point("lost-release", APPEND, "after", 2, 2, "Request: release_"),

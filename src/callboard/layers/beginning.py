@@ -16,6 +16,7 @@ from callboard.layers.records.assignment import AcceptedInput
 from callboard.layers.records.requests import ChildRequest
 from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import FrozenRole
+from callboard.layers.references import ref_to
 from callboard.layers.requests.inputs import name_in_child
 from callboard.layers.tree import Layer
 
@@ -80,11 +81,8 @@ def _inputs(around: Around, layer: Layer) -> list[AcceptedInput]:
         if base.digest(data) != one.sha256:
             what = f"it was changed: {one.sha256} was accepted, it has {base.digest(data)}"
             raise stored.corrupt(layer.file(ARTIFACTS, name), what)
-        found.append(
-            AcceptedInput(
-                ref=f"session:/{ARTIFACTS}/{name}", sha256=one.sha256, size_bytes=len(data)
-            )
-        )
+        ref = ref_to(layer, layer.file(ARTIFACTS, name))
+        found.append(AcceptedInput(ref=ref, sha256=one.sha256, size_bytes=len(data)))
     return found
 
 

@@ -6,7 +6,6 @@ Source: layers.md §4. It reads the folder of checks, and runs nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from callboard.errors import CallboardError
 from callboard.layers.around import Around
@@ -78,7 +77,7 @@ def _check_of(
             raise
         faults.add(shown, 1, 1, "", error.message)
         return None
-    read: Any = read_yaml(data, Check, name, faults)  # type: ignore[arg-type]
+    read = read_yaml(data, Check, name, faults)
     if read is None:
         return None
     one = CheckFile(name, base.digest(data), read[0])

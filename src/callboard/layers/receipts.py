@@ -29,6 +29,11 @@ NOT_SHOWN = frozenset(
 """The codes of a receipt that does not show that a goal is met now."""
 
 
+def ref_of(receipt: EvalReceipt) -> str:
+    """How the layer of a receipt cites it."""
+    return f"session:/{RECEIPTS}/{receipt.receipt_id}.json"
+
+
 def fault_of(
     around: Around, layer: Layer, contract: WorkflowContract, ref: str
 ) -> CallboardError | None:

@@ -135,12 +135,13 @@ def _completeness(
 
 def _index(around: Around, parent: Layer, outcome: ChildOutcome) -> None:
     index = tree.read_children(around.disk, parent)
+    place = parent.file(OUTCOMES, f"{outcome.request_id}.json")
     children = tuple(
         structs.replace(
             one,
             status=outcome.status,
             stop_reason=outcome.stop_reason,
-            outcome_ref=f"session:/{OUTCOMES}/{outcome.request_id}.json",
+            outcome_ref=references.ref_to(parent, place),
             usage=outcome.usage,
         )
         if one.session_id == outcome.session_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def request_of(review: Attempt) -> str:
     return outcome.stem
 
 
-def refused(machine: Machine, *arguments: object, **named: object) -> str:
+def refused(machine: Machine, *arguments: Any, **named: Any) -> str:
     with pytest.raises(CallboardError) as found:
-        machine.layers.accept(*arguments, **named)  # type: ignore[arg-type]
+        machine.layers.accept(*arguments, **named)
     return found.value.code
 
 

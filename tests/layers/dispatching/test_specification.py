@@ -20,6 +20,7 @@ from callboard.layers import acceptance, assigned, controls, evaluating
 from callboard.layers.layers import Layers
 from callboard.layers.records.control import AttemptedRoute
 from tests.layers import trees
+from tests.layers.dispatching.rules import RULES
 from tests.layers.requests.parent import (
     PARENT_CRITERION,
     SCOPE,
@@ -29,60 +30,6 @@ from tests.layers.requests.parent import (
     killing,
     parent,
 )
-
-RULES = {
-    "one request comes of the chosen item": "exactly_one_request_is_published",
-    "the item is not carried out": "nothing_but_snapshot_request_ledger_and_scratch_is_written",
-    "a child's result is not accepted here": "a_dispatcher_accepts_nothing",
-    "the parent's goal is not checked here": "a_dispatcher_evaluates_nothing",
-    "success is never reported here": "a_dispatcher_says_no_goal_met",
-    "the assignment is read where it lies, by an absolute path":
-        "the_assignment_is_read_at_its_exact_path",
-    "session, depth, attempt and goal are confirmed": "an_edited_assignment_speaks_for_nobody",
-    "places are those of the assignment": "places_come_from_the_assignment",
-    "the working folder tells nothing": "the_working_folder_tells_nothing",
-    "the request folder is the pending one already": "the_request_folder_is_the_pending_one",
-    "index, outcomes and archives are looked at first": "what_stands_is_looked_at_first",
-    "an id is the key, and no file name": "the_id_is_the_key_and_not_the_file_name",
-    "no second request beside a live child": "a_live_child_has_no_second_request",
-    "no second request beside a pending one": "a_pending_request_has_no_second_one",
-    "no second request beside an accepted one": "an_accepted_request_has_no_second_one",
-    "an ended child is linked and up for review": "an_ended_child_is_linked_and_up_for_review",
-    "an ended child is never called accepted": "an_ended_child_is_never_called_accepted",
-    "the snapshot comes before all else": "the_order_is_strict",
-    "the id is stable, and unique": "the_id_is_stable_and_unique",
-    "the snapshot has its place, made where it is missing": "the_snapshot_has_its_place",
-    "the snapshot says why this child": "the_snapshot_says_why_it_was_this_child",
-    "the snapshot appears whole": "the_snapshot_appears_whole",
-    "a published snapshot stays": "a_published_snapshot_is_never_touched",
-    "what supersedes has an id and snapshot of its own": "what_supersedes_has_an_id_of_its_own",
-    "a snapshot is reused if it is exact": "an_exact_snapshot_is_reused",
-    "another snapshot is left, and a new id taken": "another_snapshot_is_left_as_it_is",
-    "the digest is of the exact bytes": "the_digest_is_of_the_exact_bytes",
-    "the request is version 2, in its form": "the_request_is_of_version_two",
-    "criteria are those of the item": "criteria_are_those_of_the_item",
-    "the parent's wider criteria stay there": "criteria_are_those_of_the_item",
-    "context and evidence go along": "context_and_evidence_go_along",
-    "the backlog is not the child's": "nothing_of_other_items_goes_along",
-    "the set is chosen on purpose": "the_set_is_the_one_of_the_item",
-    "the ledger is no input": "the_ledger_is_never_an_input",
-    "digests are compared after the attempt": "digests_are_compared_after_the_attempt",
-    "the sibling's name ends otherwise, and it is closed":
-        "the_request_is_closed_under_another_ending_first",
-    "the final name is free, and ends in .json": "the_final_name_is_free",
-    "the ledger is marked after the rename alone": "the_ledger_is_marked_after_the_rename_alone",
-    "the ledger names id and path": "the_ledger_names_the_request",
-    "snapshot, digest, request, ledger": "the_order_is_strict",
-    "archives keep their bytes": "archives_keep_their_bytes",
-    "scratch lies in the trace": "scratch_lies_in_the_trace",
-    "delegates stay within the attempt": "nobody_speaks_for_an_attempt_that_is_over",
-    "identity, scope, form and publication are the dispatcher's":
-        "only_a_role_that_may_ask_dispatches",
-    "a blocker is the last resort, with routes and evidence": "a_blocker_has_routes_and_evidence",
-    "a blocker is of a kind that only people remove": "a_blocker_is_of_a_known_kind",
-    "a blocker is said as exactly this producer": "a_blocker_is_said_by_exactly_this_producer",
-    "a refused request is repaired, and ends nothing": "a_refused_request_is_repaired",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", RULES)

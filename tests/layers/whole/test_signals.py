@@ -157,7 +157,7 @@ def test_a_second_coordinator_is_refused_while_the_first_stands_still(run: Run) 
     run.at_work()
     first.send_signal(signal.SIGSTOP)
     until(lambda: " T " in Path(f"/proc/{first.pid}/stat").read_text())
-    error = run.ended(run.coordinate(), 1)["error"]
+    error = run.ended(run.coordinate(), 4)["error"]
     assert error["code"] == "coordinator_busy"
     assert error["details"]["pid"] == first.pid
     assert run.layers.check() == ()

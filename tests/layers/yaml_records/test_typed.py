@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from callboard.layers.records.base import Count, Name, Record, Text
 from callboard.layers.records.evaluation import Check, CommandCheck
 from callboard.layers.yaml_records.faults import Faults
-from callboard.layers.yaml_records.tree import Node
 from callboard.layers.yaml_records.typed import read_yaml
 
 NAME = "a name: a lower-case letter, then letters, digits and _, 64 at most"
@@ -37,7 +36,7 @@ class Whole(Record, frozen=True, kw_only=True):
     short: Annotated[str, msgspec.Meta(max_length=3)] = ""
 
 
-def faults_of(text: str, kind: type[object] = Whole) -> list[str]:
+def faults_of(text: str, kind: Any = Whole) -> list[str]:
     faults = Faults()
     found = read_yaml(text.encode(), kind, "f", faults)
     assert (found is None) == bool(faults.count)
@@ -107,16 +106,15 @@ def test_a_fault_is_told_once(text: str, faults: list[str]) -> None:
 
 def test_a_tagged_union_is_read_by_its_tag() -> None:
     text = "kind: command\ncheck_id: a\ntitle: T\ncommand: [x]\n"
-    found: tuple[Check, Node] | None
-    found = read_yaml(text.encode(), Check, "f", Faults())  # type: ignore[arg-type]
+    found = read_yaml(text.encode(), Check, "f", Faults())
     assert found is not None
     assert found[0] == CommandCheck(check_id="a", title="T", command=("x",))
-    assert faults_of("kind: judge\ncheck_id: a\ntitle: T\ncommand: []\nquestoin: q", Check) == [  # type: ignore[arg-type]
+    assert faults_of("kind: judge\ncheck_id: a\ntitle: T\ncommand: []\nquestoin: q", Check) == [
         "f:1:1: the field question is missing",
         "f:4:10 /command: needs 1 entries at least, and has 0",
         "f:5:1 /questoin: there is no field 'questoin'; did you mean question?",
     ]
-    assert faults_of("kind: other", Check) == [  # type: ignore[arg-type]
+    assert faults_of("kind: other", Check) == [
         "f:1:1: a mapping is none of the kinds that may stand here"
     ]
 

@@ -15,7 +15,7 @@ from callboard.layers.records import base
 from callboard.layers.records.requests import Acceptance, ChildEntry
 from callboard.layers.records.session import GoalContract, Session
 from callboard.layers.records.state import Child, State, Usage
-from callboard.layers.requests.judging import Ready, accepted
+from callboard.layers.requests.judging import Ready, acceptance_of, accepted_ids
 from callboard.layers.requests.places import ACCEPTED, BUILDING, PENDING, RECEIPT
 from callboard.layers.tree import Layer
 
@@ -50,12 +50,12 @@ def go_on(around: Around, layer: Layer, state: State) -> State:
     """Finish what a crash cut short; what was built for nobody is taken away."""
     children = tree.read_children(around.disk, layer).children
     indexed = {one.request_id for one in children}
-    for acceptance in accepted(around, layer):
-        is_last = bool(children) and children[-1].request_id == acceptance.request_id
-        if acceptance.request_id not in indexed or (
-            is_last and state.child is None and state.children_made < len(children)
-        ):
-            state = _carry_on(around, layer, state, acceptance)
+    # Asked in each step, so that only what is not finished is read.
+    unfinished = [one for one in accepted_ids(around, layer) if one not in indexed]
+    if children and state.child is None and state.children_made < len(children):
+        unfinished.append(children[-1].request_id)
+    for request_id in unfinished:
+        state = _carry_on(around, layer, state, acceptance_of(around, layer, request_id))
     for name in around.disk.names(layer.file("children")):
         if name.startswith(".") and name.endswith(BUILDING):
             around.disk.remove_tree(layer.file("children", name))

@@ -109,11 +109,19 @@ def was_decided(around: Around, layer: Layer, request_id: str) -> bool:
 
 def accepted(around: Around, layer: Layer) -> list[Acceptance]:
     """The receipts of all accepted requests, by name."""
-    return [
-        stored.read_record(around.disk, layer.file(ACCEPTED, name), Acceptance)
-        for name in around.disk.names(layer.file(ACCEPTED))
-        if name.endswith(RECEIPT) and not name.startswith(".")
-    ]
+    return [acceptance_of(around, layer, one) for one in accepted_ids(around, layer)]
+
+
+def accepted_ids(around: Around, layer: Layer) -> list[str]:
+    """The ids of all accepted requests, by the names of their receipts alone."""
+    names_there = around.disk.names(layer.file(ACCEPTED))
+    ends = [name for name in names_there if name.endswith(RECEIPT) and not name.startswith(".")]
+    return [name.removesuffix(RECEIPT) for name in ends]
+
+
+def acceptance_of(around: Around, layer: Layer, request_id: str) -> Acceptance:
+    """The receipt of one accepted request."""
+    return stored.read_record(around.disk, layer.file(ACCEPTED, request_id + RECEIPT), Acceptance)
 
 
 def rejected(around: Around, layer: Layer) -> list[Rejection]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, overload
 
 import msgspec
 from msgspec import inspect
@@ -40,7 +41,13 @@ _FORMS = {
 }
 
 
-def read_yaml(data: bytes, kind: type[R], file: str, faults: Faults) -> tuple[R, Node] | None:
+@overload
+def read_yaml(data: bytes, kind: type[R], file: str, faults: Faults) -> tuple[R, Node] | None: ...
+@overload
+def read_yaml(
+    data: bytes, kind: UnionType, file: str, faults: Faults
+) -> tuple[Any, Node] | None: ...
+def read_yaml(data: bytes, kind: Any, file: str, faults: Faults) -> tuple[Any, Node] | None:
     """The record in a file and its tree, or None where anything of it was added to `faults`."""
     before = faults.count
     tree = parse(data, file, faults)

@@ -38,8 +38,10 @@ def dispatch(ctx: click.Context, assignment: str, item: str) -> None:
 @click.pass_context
 def evaluate(ctx: click.Context, assignment: str) -> None:
     """Run all checks in eval_checks and write a receipt. Ends with 3 where one did not pass."""
+    from callboard.layers.receipts import ref_of
+
     receipt = opened(ctx, assignment).evaluate(Path(assignment))
-    ref = f"session:/eval_receipts/{receipt.receipt_id}.json"
+    ref = ref_of(receipt)
     lines = [f"{one.verdict:5} {one.check_id}: {one.detail}" for one in receipt.checks]
     document = {"receipt": plain_document(receipt), "ref": ref}
     emit(ctx, document, lambda: [*lines, f"{receipt.verdict}: {ref}"])
