@@ -54,14 +54,18 @@ def plain(value: str) -> str:
     return str.__str__(value)
 
 
-def shown(value: object) -> str:
-    """A found value as a message names it: bounded, and with nothing that acts on a terminal."""
+PATH_SHOWN = 4_096
+"""Characters of a folder's path that a message shows: a path cut short leads nowhere."""
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A found value as a message names it: at most so many characters, none acts on a terminal."""
     try:
         text = ascii(value) if not isinstance(value, str) or _hidden(value) else repr(value)
     except (ValueError, RecursionError):
         # A number of more digits than Python writes, or lists within lists without an end.
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= 80 else text[:77] + "…" + text[-1]
+    return text if len(text) <= most else text[: most - 3] + "…" + text[-1]
 
 
 def an(noun: str) -> str:

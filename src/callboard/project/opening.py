@@ -163,7 +163,7 @@ def missing(root: Path) -> CallboardError:
     """That there is no project."""
     return CallboardError(
         "project_missing",
-        f"there is no project in {names.shown(str(root))}",
+        f"there is no project in {names.shown(str(root), names.PATH_SHOWN)}",
         "run `callboard project init` in the project's folder, or name another one",
     )
 

@@ -190,9 +190,10 @@ def _remarks(
     """What whoever begins here should know, and might not have meant."""
     above = None if present is not None else surroundings.project_at_or_above(root.parent)
     if above is not None:
+        where = names.shown(str(above), names.PATH_SHOWN)
         yield (
-            f"there is a project in {names.shown(str(above))} already, which is meant in all "
-            "folders below it; this one is another project"
+            f"there is a project in {where} already, which is meant in all folders below it; "
+            "this one is another project"
         )
     if start.goal is not None and found[FIRST] is not None:
         yield f"the goal is not written anywhere, as {FIRST} is there and stays as it is"
