@@ -15,8 +15,8 @@ from typing import NoReturn, TypeVar
 
 from callboard.errors import CallboardError
 from callboard.project import names, queries
+from callboard.project.answers import Answer
 from callboard.project.opening import Surroundings
-from callboard.project.records import Answer
 from callboard.project.sqlite_file import UNREADABLE
 from callboard.project.store import Order, Store
 from callboard.project.unit import Nothing, Scope, Unit, lost

@@ -14,9 +14,10 @@ from time import monotonic
 from typing import Any, Literal
 
 from callboard.errors import CallboardError
+from callboard.project.answers import ClaimChanged
 from callboard.project.asking import Caller
 from callboard.project.project import Project
-from callboard.project.records import Claim, ClaimChanged
+from callboard.project.records import Claim
 
 MIN_TTL_MS = 250
 """A shorter lease could be over before an ordinary renewal has been written."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from callboard.project import doctor, names, opening, starting
 from callboard.project.access import close, read, refuse_plainly, register
+from callboard.project.answers import Diagnosis, Status
 from callboard.project.groups.branches import Branches
 from callboard.project.groups.claims import Claims
 from callboard.project.groups.doctor import Doctor
@@ -21,7 +22,7 @@ from callboard.project.groups.work import Work
 from callboard.project.names import LOCAL
 from callboard.project.opening import Surroundings
 from callboard.project.operations import work
-from callboard.project.records import Diagnosis, ProjectInfo, Status
+from callboard.project.records import ProjectInfo
 from callboard.project.source.answers import Initialized
 from callboard.project.sqlite_file import BUSY_MS
 from callboard.project.store import Store

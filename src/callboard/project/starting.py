@@ -13,9 +13,9 @@ from pathlib import Path
 from callboard.errors import CallboardError
 from callboard.project import names, opening, surroundings
 from callboard.project.access import not_again, was_answered
+from callboard.project.answers import Status
 from callboard.project.opening import Surroundings
 from callboard.project.operations import sources, work
-from callboard.project.records import Status
 from callboard.project.source import fields, writing
 from callboard.project.source.answers import Begun, Initialized, ProposedFile
 from callboard.project.source.nodes import MAX_FILE_BYTES

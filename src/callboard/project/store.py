@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from callboard.canonical import digest
 from callboard.errors import CallboardError
 from callboard.project import schema, statements
-from callboard.project.records import Answer
+from callboard.project.answers import Answer
 from callboard.project.sqlite_file import UNREADABLE
 from callboard.project.unit import Outside, Scope, Unit
 

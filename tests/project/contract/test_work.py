@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from callboard.project.records import Goal, SourceFile, WorkItem, WorkView
+from callboard.project.records import (
+    Goal,
+    SourceFile,
+    WorkItem,
+    WorkView,
+)
 from tests.project import indexing
 from tests.project.contract.stores import Opened
 from tests.project.world import SHA, item, refused

@@ -14,8 +14,9 @@ import pytest
 
 from callboard.errors import CallboardError
 from callboard.project import mounts
+from callboard.project.answers import EventAppended
 from callboard.project.project import Project
-from callboard.project.records import Event, EventAppended
+from callboard.project.records import Event
 from tests.project.inner import around, create_project, diagnose, open_project
 from tests.project.world import World, make_world, refused
 from tests.system.mounts import mount, own_mounts, unmount

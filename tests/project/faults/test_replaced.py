@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from callboard.project import access
+from callboard.project.answers import BranchChanged
 from callboard.project.operations import branches
 from callboard.project.project import Project
-from callboard.project.records import BranchChanged
 from callboard.project.store import Order
 from callboard.project.unit import Scope, Unit
 from tests.project.world import World, refused

@@ -28,7 +28,10 @@ HISTORY: dict[str, Guard] = {
     ),
     "refusals leave without their frames": guard(
         "test_a_refusal_leads_nowhere_either",
-        ("        refusal = CallboardError(error.code, ", "        raise\n        CallboardError("),
+        (
+            "        refusal: Exception = CallboardError(error.code, ",
+            "        raise\n        CallboardError(",
+        ),
         says="assert leaks(refusal) == []",
     ),
     "callers hand in data": guard(

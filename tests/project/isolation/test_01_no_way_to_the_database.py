@@ -15,8 +15,9 @@ import callboard
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 from callboard.project import access
+from callboard.project.answers import Answer
 from callboard.project.project import Project
-from callboard.project.records import Answer, Artifact, Record
+from callboard.project.records import Artifact, Record
 from callboard.project.source.answers import Begun, Change, SetFields
 from callboard.project.store import Store
 from callboard.project.unit import Scope

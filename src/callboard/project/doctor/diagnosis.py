@@ -10,11 +10,12 @@ from sqlalchemy.exc import DBAPIError
 
 from callboard.errors import CallboardError
 from callboard.project import migrating, opening, schema, sqlite_file
+from callboard.project.answers import Diagnosis
 from callboard.project.doctor import contents, database, file, rows, sources
 from callboard.project.doctor.findings import few, finding, refused
 from callboard.project.opening import Surroundings
 from callboard.project.queries import whole
-from callboard.project.records import Diagnosis, Finding
+from callboard.project.records import Finding
 from callboard.project.store import Backing, Store
 from callboard.project.unit import Scope
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, write
+from callboard.project.answers import ClaimChanged, ClaimShown
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import claims
-from callboard.project.records import ClaimChanged, ClaimShown
 
 
 class Claims(Group):

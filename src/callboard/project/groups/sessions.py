@@ -9,11 +9,7 @@ import msgspec
 from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, write
-from callboard.project.groups.group import Group, order
-from callboard.project.operations import sessions, succession, taking
-from callboard.project.operations.sessions import Standing, Worker
-from callboard.project.records import (
-    Artifact,
+from callboard.project.answers import (
     CheckpointSaved,
     SessionClosed,
     SessionPage,
@@ -21,6 +17,10 @@ from callboard.project.records import (
     SessionStarted,
     WorkTaken,
 )
+from callboard.project.groups.group import Group, order
+from callboard.project.operations import sessions, succession, taking
+from callboard.project.operations.sessions import Standing, Worker
+from callboard.project.records import Artifact
 
 
 class Sessions(Group):

@@ -19,9 +19,9 @@ from callboard.project.access import (
     was_answered,
     write,
 )
+from callboard.project.answers import Answer, SourceIndexed
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import sources
-from callboard.project.records import Answer, SourceIndexed
 from callboard.project.source import patching
 from callboard.project.source.answers import Change, SourcePatched, SourceScanned
 from callboard.project.source.patching import Made

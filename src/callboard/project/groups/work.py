@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from callboard.project import names
 from callboard.project.access import read, store_of, write
+from callboard.project.answers import (
+    Status,
+    WorkCompleted,
+    WorkPage,
+    WorkShown,
+)
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import completion, work
-from callboard.project.records import Status, WorkCompleted, WorkPage, WorkShown
 from callboard.project.source.fields import STATUSES
 from callboard.project.source.place import Place
 

@@ -6,8 +6,9 @@ import msgspec
 
 from callboard.errors import CallboardError
 from callboard.project import names, queries, schema
+from callboard.project.answers import BranchChanged, BranchList
 from callboard.project.operations import lookup
-from callboard.project.records import MAIN, Branch, BranchChanged, BranchList
+from callboard.project.records import MAIN, Branch
 from callboard.project.unit import Scope, Unit
 
 

@@ -13,14 +13,9 @@ import msgspec
 from callboard.clock import utc_text
 from callboard.errors import CallboardError
 from callboard.project import names, queries, schema
+from callboard.project.answers import ClaimChanged, ClaimRepaired, ClaimShown
 from callboard.project.operations import lookup
-from callboard.project.records import (
-    Claim,
-    ClaimChanged,
-    ClaimRepaired,
-    ClaimShown,
-    Session,
-)
+from callboard.project.records import Claim, Session
 from callboard.project.unit import Scope, Unit, new_id
 
 Ended = Literal["released", "expired", "transferred"]

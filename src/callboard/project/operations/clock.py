@@ -8,8 +8,9 @@ from __future__ import annotations
 from callboard.clock import utc_text
 from callboard.errors import CallboardError
 from callboard.project import queries, schema
+from callboard.project.answers import ClockRepaired
 from callboard.project.queries.claims import has_lapsed
-from callboard.project.records import Claim, ClockRepaired
+from callboard.project.records import Claim
 from callboard.project.unit import Unit
 
 

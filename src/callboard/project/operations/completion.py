@@ -12,8 +12,14 @@ from collections.abc import Sequence
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import names, queries, schema
+from callboard.project.answers import WorkCompleted
 from callboard.project.operations import claims, lookup, ready, sources
-from callboard.project.records import Claim, Evidence, Session, WorkCompleted, WorkItem
+from callboard.project.records import (
+    Claim,
+    Evidence,
+    Session,
+    WorkItem,
+)
 from callboard.project.source.fields import is_external
 from callboard.project.source.place import Place
 from callboard.project.source.readiness import readiness

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from callboard.project import cursors, queries
+from callboard.project.answers import EventAppended, EventPage
 from callboard.project.operations import lookup
-from callboard.project.records import EventAppended, EventPage
 from callboard.project.unit import Scope, Unit
 
 

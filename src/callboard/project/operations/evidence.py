@@ -10,8 +10,9 @@ from typing import Any
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
+from callboard.project.answers import EvidenceAdded, EvidencePage
 from callboard.project.operations import lookup
-from callboard.project.records import Evidence, EvidenceAdded, EvidencePage
+from callboard.project.records import Evidence
 from callboard.project.source.fields import is_external
 from callboard.project.unit import Scope, Unit, new_id
 

@@ -12,7 +12,12 @@ from typing import NamedTuple
 import msgspec
 
 from callboard.project import queries
-from callboard.project.records import Claim, Session, WorkItem, WorkView
+from callboard.project.records import (
+    Claim,
+    Session,
+    WorkItem,
+    WorkView,
+)
 from callboard.project.source import fields
 from callboard.project.source.readiness import Listed, is_ready, readiness
 from callboard.project.unit import Scope

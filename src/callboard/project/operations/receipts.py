@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from callboard.project import names, queries
+from callboard.project.answers import ReceiptShown
 from callboard.project.operations import lookup
-from callboard.project.records import ReceiptShown
 from callboard.project.unit import Scope
 
 

@@ -14,18 +14,20 @@ import msgspec
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
+from callboard.project.answers import (
+    CheckpointSaved,
+    SessionClosed,
+    SessionPage,
+    SessionShown,
+    SessionStarted,
+)
 from callboard.project.operations import claims, lookup, ready
 from callboard.project.records import (
     UNDECLARED,
     Artifact,
     Checkpoint,
-    CheckpointSaved,
     Claim,
     Session,
-    SessionClosed,
-    SessionPage,
-    SessionShown,
-    SessionStarted,
 )
 from callboard.project.unit import Scope, Unit, new_id
 

@@ -10,9 +10,10 @@ import shlex
 
 from callboard.errors import CallboardError
 from callboard.project import names, queries
+from callboard.project.answers import SessionStarted
 from callboard.project.operations import claims, lookup, sessions
 from callboard.project.operations.sessions import Worker
-from callboard.project.records import Claim, Session, SessionStarted
+from callboard.project.records import Claim, Session
 from callboard.project.unit import Unit
 
 

@@ -5,9 +5,9 @@ Two who ask at the same moment never get the same one, and nobody has to try one
 
 from __future__ import annotations
 
+from callboard.project.answers import WorkTaken
 from callboard.project.operations import claims, lookup, ready, sessions
 from callboard.project.operations.sessions import Worker
-from callboard.project.records import WorkTaken
 from callboard.project.unit import Nothing, Scope, Unit
 
 

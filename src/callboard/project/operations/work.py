@@ -11,17 +11,19 @@ from typing import Any
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
+from callboard.project.answers import (
+    SourceIndexed,
+    Status,
+    WorkPage,
+    WorkShown,
+)
 from callboard.project.operations import lookup, ready
 from callboard.project.queries.projection import replace_projection
 from callboard.project.records import (
     Goal,
     ProjectInfo,
     SourceFile,
-    SourceIndexed,
-    Status,
     WorkItem,
-    WorkPage,
-    WorkShown,
 )
 from callboard.project.unit import Scope, Unit
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from callboard.project.answers import Answer
 from callboard.project.records import (
-    Answer,
     Claim,
     Event,
     ProjectInfo,
