@@ -9,6 +9,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from callboard.project.operation import Operation
+from callboard.surfaces.cli.project.lines import (
+    Document,
+    branch_line,
+    checkpoint_line,
+    claim_line,
+    claim_state,
+    cut,
+    cut_lines,
+    event_line,
+    evidence_line,
+    fault_line,
+    how_to_see_all,
+    more_line,
+    remark_lines,
+    revision_line,
+    session_line,
+    state_text,
+)
 from callboard.surfaces.cli.render import (
     Block,
     Hint,
@@ -21,74 +39,10 @@ from callboard.surfaces.cli.render import (
     local_time,
 )
 
-Document = Mapping[str, Any]
-_MAX_BODY = 100
-_MAX_LINES = 20
-
 
 def blocks_of(operation: Operation, document: Document) -> Iterable[Block]:
     """What to say of the answer of an operation."""
     return _WORDS.get(operation.words, _changed)(document)
-
-
-# --- lines ------------------------------------------------------------------------------------
-
-
-def _session(one: Document) -> str:
-    return (
-        f"session {one['id']}: {one['agent']} at {one['work']} on {one['branch']}, "
-        f"{_state(one['state'])}"
-    )
-
-
-def _state(state: str) -> str:
-    return state.replace("_", " ")
-
-
-def claim_line(one: Document) -> str:
-    """A claim in one line."""
-    return f"claim {one['id']}: {one['work']} held by {one['agent']}, {claim_state(one)}"
-
-
-def claim_state(one: Document) -> str:
-    """How a claim stands; one that is past its end and was not taken over is lapsed."""
-    if one["state"] == "expired" and one["released_at_ms"] is None:
-        return f"lease lapsed at {local_time(one['expires_at_ms'])}"
-    if one["state"] != "active":
-        return f"{one['state']} at {local_time(one['released_at_ms'])}"
-    if one["expires_at_ms"] is None:
-        return "without an end"
-    return f"until {local_time(one['expires_at_ms'])}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_BODY else text[: _MAX_BODY - 1] + "…"
-
-
-def _lines_of(lead: str, text: str) -> Iterable[Block]:
-    """A text of several lines, each one cut."""
-    lines = text.splitlines()
-    yield from (f"{lead}{_cut(line)}" for line in lines[:_MAX_LINES])
-    if len(lines) > _MAX_LINES:
-        yield faint(f"{lead}and {count(len(lines) - _MAX_LINES, 'more line')} (--json)")
-
-
-def _whole(texts: Iterable[str]) -> Iterable[Block]:
-    """How to see in full what was cut."""
-    if any(len(text) > _MAX_BODY for text in texts):
-        yield faint("what ends in … is cut; --json has all of it")
-
-
-def _revision(document: Document) -> Block:
-    return faint(f"revision {document['project_revision']}")
-
-
-def _more(document: Document) -> Iterable[Block]:
-    if document["next"]:
-        yield faint(f"there is more: --after {document['next']}")
-
-
-# --- answers ----------------------------------------------------------------------------------
 
 
 def _changed(document: Document) -> Iterable[Block]:
@@ -98,8 +52,8 @@ def _changed(document: Document) -> Iterable[Block]:
             yield say(document[name])
     for one in document.get("closed_claims", ()):
         yield claim_line(one)
-    yield from _remarks(document)
-    yield _revision(document)
+    yield from remark_lines(document)
+    yield revision_line(document)
     if document.get("session") and document.get("claim", "none was asked for") is None:
         yield Hint(
             f"callboard project claim acquire --session {document['session']['id']}",
@@ -107,42 +61,20 @@ def _changed(document: Document) -> Iterable[Block]:
         )
 
 
-def _remarks(document: Document) -> Iterable[Block]:
-    """What somebody should look at, though nothing was refused."""
-    yield from (bad(f"note: {one}") for one in document.get("remarks", ()))
-
-
-def _event(one: Document) -> str:
-    return f"event {one['seq']}: {one['type']}"
-
-
-def _branch(one: Document) -> str:
-    return f"branch {one['name']}: {one['state']}" + (", selected" if one["selected"] else "")
-
-
-def _checkpoint(one: Document) -> str:
-    return f"checkpoint {one['id']}: by {one['agent']}, next: {_cut(one['next_action'])}"
-
-
-def _evidence(one: Document) -> str:
-    covered = count(len(one["covers"]), "criterion", "criteria")
-    return f"evidence {one['id']}: {one['kind']} for {one['work']}, covers {covered}"
-
-
 _THINGS: dict[str, Callable[[Any], str]] = {
-    "session": _session,
+    "session": session_line,
     "claim": claim_line,
-    "branch": lambda one: _branch(one) if isinstance(one, Mapping) else f"on branch {one}",
-    "checkpoint": _checkpoint,
-    "evidence": _evidence,
-    "event": _event,
+    "branch": lambda one: branch_line(one) if isinstance(one, Mapping) else f"on branch {one}",
+    "checkpoint": checkpoint_line,
+    "evidence": evidence_line,
+    "event": event_line,
 }
 
 
 def _status(document: Document) -> Iterable[Block]:
     whose = document["project"]
     yield heading(f"project {whose['key']}, branch {document['branch']}")
-    yield _revision(document)
+    yield revision_line(document)
     for kind, numbers in document["counts"].items():
         if kind == "claims":
             numbers = _with_lapsed(numbers, document.get("lapsed", 0))
@@ -179,7 +111,7 @@ def _ready(document: Document) -> Iterable[Block]:
         yield _STANDING
         return
     rows = [
-        (one["key"], "-" if one["priority"] is None else str(one["priority"]), _cut(one["title"]))
+        (one["key"], "-" if one["priority"] is None else str(one["priority"]), cut(one["title"]))
         for one in document["ready"]
     ]
     yield Table(("ready", "priority", "title"), rows)
@@ -196,7 +128,7 @@ def _init(document: Document) -> Iterable[Block]:
         else:
             yield heading(f"would write {file['path']}")
             yield from file["diff"].splitlines()
-    yield from _remarks(document)
+    yield from remark_lines(document)
     if not document["accepted"]:
         yield Hint("callboard project init --accept")
     elif document["project"]:
@@ -205,7 +137,7 @@ def _init(document: Document) -> Iterable[Block]:
 
 def _work_list(document: Document) -> Iterable[Block]:
     rows = [
-        (one["key"], one["status"], _standing(one), one["source_file"], _cut(one["title"]))
+        (one["key"], one["status"], _standing(one), one["source_file"], cut(one["title"]))
         for one in document["work"]
     ]
     headers = ("work", "status", f"on {document['branch']}", "file", "title")
@@ -215,7 +147,7 @@ def _work_list(document: Document) -> Iterable[Block]:
         yield f"no work has the status {document['status']}"
     else:
         yield "no work is indexed"
-    yield from _more(document)
+    yield from more_line(document)
 
 
 def _standing(one: Document) -> str:
@@ -243,17 +175,17 @@ def _work(document: Document) -> Iterable[Block]:
         yield claim_line(one["claim"]) + elsewhere
     for name in ("goal", "next_action", "owner", "workstream"):
         if one[name]:
-            yield f"{name.replace('_', ' ')}: {_cut(one[name])}"
+            yield f"{name.replace('_', ' ')}: {cut(one[name])}"
     for name in ("acceptance", "depends_on", "external", "paths", "tags"):
         if one[name]:
             yield f"{name.replace('_', ' ')}:"
-            yield from (f"  {_cut(entry)}" for entry in one[name])
-    yield _revision(document)
+            yield from (f"  {cut(entry)}" for entry in one[name])
+    yield revision_line(document)
 
 
 def _completed(document: Document) -> Iterable[Block]:
     yield f"{document['work']['key']} is complete on branch {document['branch']}"
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _next(document: Document) -> Iterable[Block]:
@@ -267,23 +199,23 @@ def _next(document: Document) -> Iterable[Block]:
 
 def _session_show(document: Document) -> Iterable[Block]:
     one = document["session"]
-    yield _session(one)
+    yield session_line(one)
     yield f"started {local_time(one['started_at_ms'])}, ended {local_time(one['ended_at_ms'])}"
     if one["predecessor"]:
         yield f"follows {one['predecessor']}"
     if one["outcome"]:
-        yield from _lines_of("outcome: ", one["outcome"])
+        yield from cut_lines("outcome: ", one["outcome"])
     yield claim_line(document["claim"]) if document["claim"] else "it has held nothing"
     checkpoint = document["checkpoint"]
     if checkpoint:
-        yield _checkpoint(checkpoint)
-        yield from _lines_of("  ", checkpoint["digest"])
-        yield from (f"  open: {_cut(loop)}" for loop in checkpoint["open_loops"])
+        yield checkpoint_line(checkpoint)
+        yield from cut_lines("  ", checkpoint["digest"])
+        yield from (f"  open: {cut(loop)}" for loop in checkpoint["open_loops"])
         yield from (
             f"  artifact: {kept['ref']}, sha256 {kept['sha256']}"
             for kept in checkpoint["artifacts"]
         )
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _sessions(document: Document) -> Iterable[Block]:
@@ -297,19 +229,19 @@ def _sessions(document: Document) -> Iterable[Block]:
             one["agent"],
             one["work"],
             one["branch"],
-            _state(one["state"]),
+            state_text(one["state"]),
             leases.get(one["id"], "-"),
         )
         for one in document["sessions"]
     ]
     headers = ("session", "agent", "work", "branch", "state", "claim")
     yield Table(headers, rows) if rows else "no sessions"
-    yield from _more(document)
+    yield from more_line(document)
 
 
 def _claim_show(document: Document) -> Iterable[Block]:
     yield claim_line(document["claim"]) if document["claim"] else "nobody holds it"
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _clock(document: Document) -> Iterable[Block]:
@@ -334,14 +266,14 @@ def _events(document: Document) -> Iterable[Block]:
             one["type"],
             one["work"] or "-",
             one["branch"] or "-",
-            _cut(document_text(one["body"])),
+            cut(document_text(one["body"])),
         )
         for one in document["events"]
     ]
     headers = ("seq", "at", "type", "work", "branch", "body")
     yield Table(headers, rows) if rows else "no events"
-    yield from _whole(document_text(one["body"]) for one in document["events"])
-    yield from _more(document)
+    yield from how_to_see_all(document_text(one["body"]) for one in document["events"])
+    yield from more_line(document)
 
 
 def _evidences(document: Document) -> Iterable[Block]:
@@ -352,14 +284,14 @@ def _evidences(document: Document) -> Iterable[Block]:
             one["branch"],
             one["currency"],
             one["kind"],
-            _cut(one["summary"]),
-            _cut("; ".join(one["covers"])) or "-",
+            cut(one["summary"]),
+            cut("; ".join(one["covers"])) or "-",
         )
         for one in document["evidence"]
     ]
     headers = ("evidence", "work", "branch", "counts as", "kind", "summary", "covers")
     yield Table(headers, rows) if rows else "no evidence"
-    yield from _more(document)
+    yield from more_line(document)
 
 
 def _receipt(document: Document) -> Iterable[Block]:
@@ -381,16 +313,10 @@ def _scan(document: Document) -> Iterable[Block]:
         yield Hint("callboard project source index")
 
 
-def fault_line(one: Document) -> str:
-    """A fault of a work file with its place."""
-    where = f" {one['pointer']}" if one["pointer"] else ""
-    return f"{one['file']}:{one['line']}:{one['column']}{where}: {one['message']}"
-
-
 def _indexed(document: Document) -> Iterable[Block]:
     files = count(len(document["files"]), "file")
     yield f"{count(document['items'], 'item')} and {count(document['goals'], 'goal')} of {files}"
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _patched(document: Document) -> Iterable[Block]:
@@ -398,7 +324,7 @@ def _patched(document: Document) -> Iterable[Block]:
     yield from proposal["diff"].splitlines() or ["the file says so already"]
     if document["accepted"]:
         yield f"wrote {proposal['file']}"
-        yield _revision(document)
+        yield revision_line(document)
     else:
         yield Hint(f"the same with --accept --sha256 {proposal['sha256']}", "to write it: ")
 
