@@ -196,8 +196,8 @@ def prune(
     candidates.sort(key=lambda found: found[:3], reverse=True)
     pruned = []
     for sealed_at_ms, _, attempt, layer, one in candidates[keep or 0 :]:
-        if sealed_before_ms is None or sealed_at_ms < sealed_before_ms:
-            _take_away(disk, layer, attempt)
+        is_old = sealed_before_ms is None or sealed_at_ms < sealed_before_ms
+        if is_old and _take_away(disk, layer, attempt):
             pruned.append(one)
     return pruned
 
@@ -212,8 +212,15 @@ def _ended(disk: Disk, layer: Layer) -> list[Trace]:
     ]
 
 
-def _take_away(disk: Disk, layer: Layer, attempt: str) -> None:
+def _take_away(disk: Disk, layer: Layer, attempt: str) -> bool:
+    """Whether it was there; somebody else may have taken it away meanwhile."""
     # It gets another name first: half a trace would pass for one that was tampered with.
     leaving = f"{layer.trace_place}/attempts/.{attempt}{_PRUNING}"
-    disk.move(trace_of(layer, attempt), leaving)
+    try:
+        disk.move(trace_of(layer, attempt), leaving)
+    except CallboardError as error:
+        if error.code != "file_missing":
+            raise
+        return False
     disk.remove_tree(leaving)
+    return True
