@@ -125,8 +125,8 @@ class Layers:
         """
         # Where there is no tree, nothing is left behind either.
         root = tree.root(self._around.disk, session_id)
-        with locking.coordinator(self._around):
-            coordinator = Coordinator(self._around, root, stop or Event())
+        with locking.coordinator(self._around) as held:
+            coordinator = Coordinator(self._around, root, stop or Event(), held.check)
             if not once:
                 return coordinator.run(told)
             step = coordinator.step()

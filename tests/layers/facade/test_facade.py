@@ -278,11 +278,9 @@ def test_events_are_told_from_a_byte_on(machine: Machine, monkeypatch: pytest.Mo
     with place.open("ab") as stream:
         stream.write(b'no json\n[1]\n{"kind": "torn"')
     found = list(machine.layers.events())
-    assert [event["kind"] for _at, event in found] == ["attempt_began", "attempt_finished"]
+    assert [event["kind"] for _at, event in found] == ["attempt_began", "attempt_ended"]
     first, second = (at for at, _event in found)
-    assert [event["kind"] for _at, event in machine.layers.events(None, first)] == [
-        "attempt_finished"
-    ]
+    assert [event["kind"] for _at, event in machine.layers.events(None, first)] == ["attempt_ended"]
     assert list(machine.layers.events(None, second)) == []
     # However long it has become, a part of it is read at a time.
     monkeypatch.setattr(journal, "MAX_PART_BYTES", first + 3)

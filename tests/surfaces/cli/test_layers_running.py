@@ -57,7 +57,7 @@ def test_a_pause_in_json_is_one_document(here: Layered) -> None:
     paused = end(running, signal_number=signal.SIGINT)
     assert (paused.status, paused.stderr) == (3, "")
     assert paused.json == {
-        "step": {"did": "paused", "session_id": session, "detail": "0001_worker"}
+        "step": {"did": "paused", "session_id": session, "detail": "0001_worker", "refused": 0}
     }
 
 
@@ -94,8 +94,8 @@ def test_events_are_followed_until_ctrl_c(here: Layered) -> None:
     assert (began["kind"], began["session_id"]) == ("attempt_began", session)
     (here.folder / "go").touch()
     here.call("run")
-    assert _line(following)["kind"] == "attempt_finished"
-    assert _line(following)["kind"] == "layer_stopped"
+    assert _line(following)["kind"] == "attempt_ended"
+    assert _line(following)["kind"] == "layer_ended"
     ended = end(following, signal_number=signal.SIGINT)
     # The line break ends the terminal's own line with its ^C.
     assert (ended.status, ended.stdout, ended.stderr) == (130, "", "\n")

@@ -15,7 +15,7 @@ from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, layers_options
 from callboard.surfaces.cli.endings import NOTHING
 from callboard.surfaces.cli.layers.place import opened, session_option
-from callboard.surfaces.cli.layers.words import plain_document, step_line, step_text
+from callboard.surfaces.cli.layers.words import plain_document, refused_line, step_line, step_text
 from callboard.surfaces.cli.render import emit, write_text
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def _pausing() -> Iterator[Event]:
 
 
 def _tell(step: Step) -> None:
+    if step.refused:
+        write_text([refused_line(step)], err=True)
     if step.did not in ("over", "paused"):
         write_text([step_line(step)], err=True)
 

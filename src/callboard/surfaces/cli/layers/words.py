@@ -118,15 +118,18 @@ def step_line(step: Step) -> str:
     return f"{step.session_id}  {_done(step)}"
 
 
+def refused_line(step: Step) -> str:
+    """What was pending and became no child layer in a step that refused some."""
+    put_away = f"put {count(step.refused, 'child request')} away"
+    return f"{step.session_id}  {put_away}; callboard layers requests says why"
+
+
 def _done(step: Step) -> str:
-    if step.did == "decided":
-        if step.detail:
-            return f"made child layer {step.detail}"
-        return "put a child request away; callboard layers requests says why"
     words = {
+        "decided": f"made child layer {step.detail}",
         "repaired": "finished what a crash had cut short",
         "unwound": f"took in what child layer {step.detail} came to",
-        "stopped": f"is over: {step.detail}",
+        "stopped": f"has reached its end: {step.detail}",
         "over": f"is over: {step.detail}",
         "began": f"began {step.detail}",
         "finished": step.detail,
