@@ -37,9 +37,7 @@ def root(tmp_path: Path) -> Path:
 
 def carried_out(attempt: Attempt, *, stop: Event | None = None, **around: Any) -> AttemptResult:
     surroundings = attempt.around(**around)
-    result = carry_out(
-        attempt.disk, attempt.layer, attempt.contract, attempt.task, surroundings, stop or Event()
-    )
+    result = carry_out(attempt.layer, attempt.contract, attempt.task, surroundings, stop or Event())
     assert result is not None, "nobody asked to leave"
     return result
 

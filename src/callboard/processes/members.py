@@ -96,6 +96,15 @@ def _still(facts: ProcessFacts) -> bool:
     return now is not None and now.started == facts.started
 
 
+def words_of(facts: ProcessFacts) -> list[str]:
+    """The command line of a process; empty where it cannot be known."""
+    with contextlib.suppress(psutil.Error, OSError):
+        words = psutil.Process(facts.pid).cmdline()
+        if _still(facts):
+            return words
+    return []
+
+
 def named(facts: ProcessFacts) -> Survivor:
     """`facts` as the record of a survivor."""
     command = ""
