@@ -223,8 +223,8 @@ FIELDS = {
     "SetContract.request_roles": "who may ask for a child layer",
     "SetContract.acceptance_roles": "who may judge what a child layer came to",
     "SetContract.evaluation_roles": "who may make a receipt of checks",
-    "SetContract.recovery": "what becomes of an agent whose runner died: `drain` lets it come to "
-    "its end, `reap` ends it",
+    "SetContract.recovery": "what becomes of what an attempt left running when its runner died: "
+    "`drain` awaits it, `reap` ends it",
     "caps": "what ends a layer that gets nowhere",
     "name": "the role",
     "config": "its `config.yaml`",

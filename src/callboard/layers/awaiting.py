@@ -117,8 +117,19 @@ class _Attempt:
         why = why_unknown(identity_of(process.runner))
         if why:
             raise undecided(layer, self.id, why)
-        stop = self.wishes.stop
-        return recover(around, layer, process, harness, drain=drain, notes=notes, stop=stop)
+        result = recover(
+            around,
+            layer,
+            process,
+            harness,
+            drain=drain,
+            notes=notes,
+            stop=self.wishes.stop,
+            leave=self.wishes.leave,
+        )
+        if result is None:
+            raise _Left
+        return result
 
     # --- its record -------------------------------------------------------------------------------
 

@@ -59,11 +59,13 @@ def recover(
     drain: bool,
     notes: list[str],
     stop: Event,
-) -> AttemptResult:
+    leave: Event,
+) -> AttemptResult | None:
     """Publish the result `unknown` of an attempt whose runner is dead, once its processes ended.
 
-    With `drain` they may end by themselves until the harness's time is over or `stop` is set.
-    `notes` go into the result. Raises `attempt_undecided` where they cannot be known from here.
+    With `drain` they may end by themselves until the harness's time is over or `stop` is set; once
+    `leave` is set nobody waits for that any longer, and the answer is None. `notes` go into the
+    result. Raises `attempt_undecided` where they cannot be known from here.
     """
     attempt = process.attempt_id
     leader = identity_of(process.leader)
@@ -71,7 +73,9 @@ def recover(
         raise undecided(layer, attempt, why_unknown(leader))
     if drain and leader.boot_id == current().boot_id:
         left_ms = process.started_at_ms + harness.timeout_s * 1000 - around.clock.now_ms()
-        _await(process.run_mark, leader, min(left_ms / 1000, harness.timeout_s), stop)
+        _await(process.run_mark, leader, min(left_ms / 1000, harness.timeout_s), (stop, leave))
+        if leave.is_set():
+            return None
     survivors = _reap(layer, process, leader, harness.grace_s)
     duration_ms = max(0, around.clock.now_ms() - process.started_at_ms)
     ending = Ending("unknown", DETAIL, duration_ms=duration_ms, survivors=leftovers(survivors))
@@ -113,10 +117,14 @@ def _concluded(
     return conclude(around, layer, attempt, ending, process=process, git_before=before, notes=notes)
 
 
-def _await(run_mark: str, leader: ProcessIdentity, wait_s: float, stop: Event) -> None:
+def _await(
+    run_mark: str, leader: ProcessIdentity, wait_s: float, ends: tuple[Event, Event]
+) -> None:
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline and not stop.is_set() and remaining(run_mark, leader):
-        stop.wait(_LOOK_EVERY_S)
+    while time.monotonic() < deadline and remaining(run_mark, leader):
+        if any(end.is_set() for end in ends):
+            return
+        ends[-1].wait(_LOOK_EVERY_S)
 
 
 def _reap(

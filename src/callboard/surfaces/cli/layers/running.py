@@ -35,7 +35,8 @@ def run(ctx: click.Context, session: str | None, once: bool) -> None:
     it paused, and with 4 where another process coordinates the layers of this repository.
     """
     layers = opened(ctx)
-    told = _silent if ctx.ensure_object(Chosen).json else _tell
+    # The one step of --once is what the command answers with.
+    told = _silent if once or ctx.ensure_object(Chosen).json else _tell
     with _pausing() as stop:
         last = layers.run(session, once=once, stop=stop, told=told)
     emit(ctx, {"step": plain_document(last)}, lambda: step_text(last))
@@ -67,11 +68,12 @@ def _pausing() -> Iterator[Event]:
 
 
 def _tell(step: Step) -> None:
+    if step.did in ("over", "paused"):
+        return
     if step.refused:
         write_text([refused_line(step)], err=True)
-    if step.did not in ("over", "paused"):
-        write_text([step_line(step)], err=True)
+    write_text([step_line(step)], err=True)
 
 
 def _silent(_step: Step) -> None:
-    """Nothing but the one document is wanted."""
+    """Nothing but the answer is wanted."""

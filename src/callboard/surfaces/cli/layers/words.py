@@ -139,6 +139,8 @@ def _done(step: Step) -> str:
 
 def step_text(step: Step) -> Iterable[Block]:
     """The step that a run ended with."""
+    if step.refused:
+        yield refused_line(step)
     if step.did != "paused":
         yield step_line(step)
         return
