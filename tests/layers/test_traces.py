@@ -267,6 +267,14 @@ def test_only_sealed_traces_of_finished_attempts_are_taken(disk: Disk, layer: La
     assert there(disk, layer) == ["0001_planner", "0002_planner", "0003_planner"]
 
 
+def test_what_another_prune_took_meanwhile_is_not_told(disk: Disk, layer: Layer) -> None:
+    left(disk, layer)
+    # Found twice: at its second turn it has gone.
+    assert [one.attempt_id for one in traces.prune(disk, [layer, layer], keep=0)] == [
+        "0001_planner"
+    ]
+
+
 def test_a_link_in_a_trace_is_taken_and_not_followed(
     disk: Disk, layer: Layer, tmp_path: Path
 ) -> None:
