@@ -90,6 +90,8 @@ def test_bounds_of_a_manifest(disk: Disk, layer: Layer, monkeypatch: pytest.Monk
     found = json.loads((folder_of(disk, layer, "0001_planner") / "manifest.json").read_bytes())
     assert found["complete"] is False
     assert len(found["files"]) + len(found["skipped"]) == 6
+    inspected = traces.inspect(disk, layer, "0001_planner")
+    assert (inspected.is_sound, inspected.complete, inspected.added) == (True, False, ())
     monkeypatch.setattr(sealing, "MAX_FILES", 100)
     seal(disk, layer, "0001_planner", git_before=None, git_after=None, now_ms=1)
     found = json.loads((folder_of(disk, layer, "0001_planner") / "manifest.json").read_bytes())

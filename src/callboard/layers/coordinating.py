@@ -28,7 +28,7 @@ from callboard.layers import (
     user_stop,
 )
 from callboard.layers.around import Around
-from callboard.layers.attempts import place_of
+from callboard.layers.attempts import place_of, trace_of
 from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.events import ChildMade, LayerEnded, RequestRefused
 from callboard.layers.records.requests import Rejection
@@ -125,7 +125,9 @@ class Coordinator:
         self._check_place()
         restoring.folders(disk, layer)
         finishing.finish(self._around, layer, contract, state, result)
-        return Step("finished", layer.session.session_id, f"{task.attempt_id}: {_ended(result)}")
+        return Step(
+            "finished", layer.session.session_id, f"{task.attempt_id}: {_ended(layer, result)}"
+        )
 
     def _decide(self, chain: list[tuple[Layer, State]]) -> Step:
         layer, state = chain[-1]
@@ -225,7 +227,23 @@ def due_end(
     return None
 
 
-def _ended(result: AttemptResult) -> str:
+def _ended(layer: Layer, result: AttemptResult) -> str:
+    """How an attempt ended, in words; of a failure also where its output is to be found."""
     if result.classification == "success":
         return "success"
-    return f"{result.classification} ({result.detail or result.exit_code or result.signal})"
+    said = f"{result.classification} ({_why(result)})"
+    printed = sum(one.kept_bytes for one in (result.stdout, result.stderr) if one is not None)
+    if printed == 0:
+        return said
+    return f"{said}; what it printed is in {trace_of(layer, result.attempt_id)}"
+
+
+def _why(result: AttemptResult) -> str:
+    if result.exit_code is not None and result.detail is None:
+        return f"exit {result.exit_code}"
+    if result.signal is not None and result.detail is None:
+        return f"signal {result.signal}"
+    # The errno of a start that failed: that of a program nobody finds, as a rule.
+    if result.detail is not None and result.detail.isupper():
+        return f"its command cannot be started: {result.detail}"
+    return result.detail or "nobody saw why"

@@ -49,6 +49,7 @@ from callboard.layers.tree import root as find_root
 from callboard.processes.adoption import adopt_orphans
 from callboard.processes.held import Command, HeldProcess, hold
 from callboard.processes.identity import ProcessIdentity, current
+from callboard.visible import visible
 
 _WORD = re.compile(r"\{(prompt_file|assignment)\}")
 
@@ -93,6 +94,7 @@ class Runner:
                     return False
                 self._begin_trace(git_before)
                 ending = self._execute(held, harness)
+                notes += _unstarted(harness, ending)
                 notes += self._changed(task)
         except CallboardError as error:
             if error.code not in ("attempt_changed", "attempt_interrupted", "process_start_failed"):
@@ -232,6 +234,17 @@ def harness_of(contract: WorkflowContract, task: Task) -> Harness:
         "run `callboard layers check` for all that is wrong; restore the file from a backup",
         {"file": "state.json", "what": f"no role {task.role}"},
     )
+
+
+def _unstarted(harness: Harness, ending: Ending) -> list[str]:
+    """Where to look when a command could not be started."""
+    if ending.exit_code is not None or ending.signal is not None or ending.detail is None:
+        return []
+    if not ending.detail.isupper():
+        return []
+    program = visible(harness.command[0])
+    what = f"{program!r} cannot be started ({ending.detail}): put harness.command of the role's"
+    return [f"{what} config.yaml right, and begin another tree; this one keeps what it froze"]
 
 
 def environment_of(harness: Harness, surroundings: Mapping[str, str]) -> dict[str, str]:

@@ -47,7 +47,8 @@ class Inspection:
     """A trace compared with its manifest, and that with its seal. Paths are sorted.
 
     `changed`, `missing`, `added`: files by their paths in the trace. `skipped`: what the manifest
-    names without a digest. `is_sound`: everything is as it was sealed.
+    names without a digest. `complete`: false where there was more than a manifest may name;
+    nothing can be told of the rest. `is_sound`: everything that it names is as it was sealed.
     """
 
     trace: Trace
@@ -56,6 +57,7 @@ class Inspection:
     missing: tuple[str, ...]
     added: tuple[str, ...]
     skipped: tuple[str, ...]
+    complete: bool
 
     @property
     def is_sound(self) -> bool:
@@ -118,6 +120,7 @@ def inspect(disk: Disk, layer: Layer, attempt: str) -> Inspection:
     now_others = {one.path for one in now.skipped}
     skipped = set() if manifest is None else {one.path for one in manifest.skipped}
     there = now_files.keys() | now_others
+    complete = manifest is None or manifest.complete
     return Inspection(
         trace=found,
         manifest_is_sealed=is_sealed,
@@ -129,8 +132,9 @@ def inspect(disk: Disk, layer: Layer, attempt: str) -> Inspection:
             )
         ),
         missing=tuple(sorted((then_files.keys() | skipped) - there)),
-        added=tuple(sorted(there - then_files.keys() - skipped)),
+        added=tuple(sorted(there - then_files.keys() - skipped)) if complete else (),
         skipped=tuple(sorted(skipped)),
+        complete=complete,
     )
 
 

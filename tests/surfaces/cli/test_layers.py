@@ -420,7 +420,16 @@ def test_every_command_answers_with_one_document_of_its_own_shape(here: Layered)
         "traces list": (0, ["traces"]),
         "traces inspect 0001_worker": (
             0,
-            ["added", "changed", "manifest_is_sealed", "missing", "skipped", "sound", "trace"],
+            [
+                "added",
+                "changed",
+                "complete",
+                "manifest_is_sealed",
+                "missing",
+                "skipped",
+                "sound",
+                "trace",
+            ],
         ),
         "traces prune --keep 1": (0, ["pruned", "size_bytes"]),
     }

@@ -256,5 +256,8 @@ def inspection_text(found: Inspection) -> Iterable[Block]:
     for word in ("changed", "missing", "added"):
         yield from (bad(f"{word}: {path}") for path in getattr(found, word))
     yield from (f"never digested: {path}" for path in found.skipped)
+    if not found.complete:
+        yield bad("there was more than a manifest may name: nothing can be told of the rest")
     if found.is_sound:
-        yield "Everything is as it was sealed."
+        whole = "Everything" if found.complete else "All that it names"
+        yield f"{whole} is as it was sealed."
