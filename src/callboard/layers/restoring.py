@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from callboard.errors import CallboardError
 from callboard.layers.attempts import place_of
-from callboard.layers.disk import Disk
+from callboard.layers.disk import Disk, Kind
 from callboard.layers.tree import FOLDERS, Layer, read_layer
+
+_ABOVE = ("", *sorted({one.rpartition("/")[0] for one in FOLDERS} - {""}))
+_ALL = (*_ABOVE[1:], *FOLDERS)
 
 
 def folders(disk: Disk, layer: Layer) -> None:
@@ -18,11 +21,16 @@ def folders(disk: Disk, layer: Layer) -> None:
     Raises `layer_missing` or `layer_corrupt` where the layer itself is gone, and `path_invalid`
     where something else stands in a folder's place.
     """
-    missing = [place for place in map(layer.file, FOLDERS) if _is_missing(disk, place)]
+    there: dict[str, Kind] = {}
+    # Asked in each step, so a folder is looked into once for all that belong there.
+    for above in _ABOVE:
+        for name, kind in disk.entries(f"{layer.place}/{above}".rstrip("/")):
+            there[f"{above}/{name}".lstrip("/")] = kind
+    missing = [one for one in _ALL if _is_missing(layer.file(one), there.get(one))]
     if missing:
         _still_there(disk, layer)
-    for place in missing:
-        disk.make_folder(place)
+    for one in missing:
+        disk.make_folder(layer.file(one))
 
 
 def attempt_folder(disk: Disk, layer: Layer, attempt: str) -> None:
@@ -32,7 +40,8 @@ def attempt_folder(disk: Disk, layer: Layer, attempt: str) -> None:
     `folders` does.
     """
     place = place_of(layer, attempt)
-    _is_missing(disk, layer.file("attempts"))
+    attempts = layer.file("attempts")
+    _is_missing(attempts, disk.kind(attempts))
     if disk.kind(place) == "folder":
         return
     _still_there(disk, layer)
@@ -45,8 +54,7 @@ def _still_there(disk: Disk, layer: Layer) -> None:
     read_layer(disk, layer.place)
 
 
-def _is_missing(disk: Disk, place: str) -> bool:
-    kind = disk.kind(place)
+def _is_missing(place: str, kind: Kind | None) -> bool:
     if kind not in (None, "folder"):
         raise CallboardError(
             "path_invalid",

@@ -97,11 +97,9 @@ def _still(facts: ProcessFacts) -> bool:
 
 
 def words_of(facts: ProcessFacts) -> list[str]:
-    """The command line of a process; empty where it cannot be known."""
+    """The command line of what has that number now; empty where it cannot be known."""
     with contextlib.suppress(psutil.Error, OSError):
-        words = psutil.Process(facts.pid).cmdline()
-        if _still(facts):
-            return words
+        return psutil.Process(facts.pid).cmdline()
     return []
 
 
