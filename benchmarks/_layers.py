@@ -12,11 +12,13 @@ from msgspec import structs
 from callboard.layers import tree
 from callboard.layers.around import Around, of_machine
 from callboard.layers.layers import Layers
-from callboard.layers.records.attempt import AttemptResult
+from callboard.layers.records.attempt import AttemptProcess, AttemptResult
 from callboard.layers.records.base import digest, encode
 from callboard.layers.records.state import Usage
+from callboard.layers.runners import recorded
 from callboard.layers.sealing import put_record
 from callboard.layers.tree import Layer
+from callboard.processes.identity import current
 
 _WIDTH = 30
 
@@ -70,10 +72,16 @@ def _add(around: Around, parent: Layer, number: int) -> Layer:
 
 
 def leave_result(around: Around, layer: Layer, attempt_id: str) -> None:
-    """What a runner leaves of an attempt that ended well."""
+    """What a runner leaves of an attempt that ended well: its record, and the result."""
+    dead = structs.replace(recorded(current()), started=1)
+    process = AttemptProcess(
+        schema_version=1, attempt_id=attempt_id, run_mark="run_bench", runner=dead, leader=dead,
+        started_at_ms=0,
+    )  # fmt: skip
     result = AttemptResult(
         schema_version=1, attempt_id=attempt_id, classification="success", exit_code=0,
         signal=None, detail=None, duration_ms=1, stdout=None, stderr=None, survivors=(),
         usage=Usage(attempts=1), git_before=None, git_after=None, ended_at_ms=0,
     )  # fmt: skip
-    put_record(around.disk, layer.file("attempts", attempt_id, "result.json"), result)
+    for name, record in (("process", process), ("result", result)):
+        put_record(around.disk, layer.file("attempts", attempt_id, f"{name}.json"), record)

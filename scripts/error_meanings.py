@@ -89,6 +89,7 @@ MEANINGS = {
     "control_unavailable": "nobody here can ask the board in a Claim's name",
     "control_unfounded": "a control lacks the receipt, the routes or the evidence that it needs",
     "coordinator_busy": "another process coordinates the layers of this checkout",
+    "coordinator_lost": "the lock of a coordinator was taken away while it was at work",
     "credential_generation_reused": "a credential generation was used before",
     "credential_generation_stale": "an observation was read with retired credentials",
     "credential_mismatch": "a launch does not name the credential its profile needs",

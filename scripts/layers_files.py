@@ -20,12 +20,14 @@ from callboard.layers.records import (
     state,
     workflow,
 )
+from callboard.layers.records.events import EVENTS
 from callboard.layers.sets.judging import SetContract
 from callboard.layers.updates import Update
 from callboard.layers.user_stop import StopRequest
 
 Kind = type[msgspec.Struct]
 
+_EVENTS = ", ".join(f"[{one.__name__}](#{one.__name__.lower()})" for one in EVENTS)
 SET: list[tuple[str, Kind | None, str]] = [
     ("contract.yaml", SetContract, "the roles, what each may do, and what ends a layer"),
     (
@@ -43,7 +45,12 @@ LAYER: list[tuple[str, str, Kind | None, str]] = [
     ("workflows/ROLE/…", "engine, once", None, "the files of each role, frozen"),
     ("state.json", "coordinator", state.State, "where it stands: the truth"),
     ("stop_request.json", "user", StopRequest, "in a root: that the tree is to end"),
-    ("events.jsonl", "coordinator", None, "what happened, at best effort; nothing reads it"),
+    (
+        "events.jsonl",
+        "coordinator, `layers accept`",
+        None,
+        f"what happened, an event a line, each at most once: {_EVENTS}",
+    ),
     ("control.json", "agents", control.Control, "an attempt's word that the layer is over"),
     (
         "control_rejected/DIGEST.receipt.json",

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect as types
 
 from callboard.layers.goal_file import GoalFile
-from callboard.layers.records import base, evaluation, wording, workflow
+from callboard.layers.records import base, evaluation, events, wording, workflow
 from callboard.layers.tree import FOLDERS
 from scripts.layers_files import BESIDE, LAYER, SET, Kind
 from scripts.layers_meanings import FIELDS
@@ -129,6 +129,7 @@ def _kinds() -> list[Kind]:
     found: list[Kind] = [kind for _, kind, _ in SET if kind is not None]
     found += [kind for _, _, kind, _ in LAYER if kind is not None]
     found += [evaluation.CommandCheck, evaluation.JudgeCheck, evaluation.JudgeAnswer]
+    found += events.EVENTS
     found += [kind for _, kind, _ in BESIDE if kind is not None]
     found.append(GoalFile)
     kinds = list(dict.fromkeys(found))
@@ -161,7 +162,7 @@ def _section(kind: Kind, meanings: Mapping[str, str], used: set[str]) -> str:
     rows = ""
     tag = kind.__struct_config__.tag
     if tag is not None:
-        rows = f"| `kind` | `{tag}` |  | which kind of check |\n"
+        rows = f"| `kind` | `{tag}` |  | which kind it is |\n"
     for field in _fields(kind):
         meaning = said.get(field.name)
         if meaning is None:

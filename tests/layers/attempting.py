@@ -60,9 +60,10 @@ def freeze(disk: Disk, layer: Layer, made: WorkflowContract, **other: Any) -> Fr
         "config": trees.CONFIG, "prompt": trees.PROMPT, "iteration": 1,
         "state": tree.read_state(disk, layer), "goal": tree.read_goal(disk, layer),
         "updates": (), "inputs": (), "git_head": None, "request_id": None, "work_item_id": None,
-        "render": rendered,
     }  # fmt: skip
-    return attempts.freeze(disk, layer, made.roles[0], **values | other)
+    render = other.pop("render", rendered)
+    given = attempts.Given(**values | other)
+    return attempts.freeze(disk, layer, made.roles[0], given, render)
 
 
 class Attempt:

@@ -24,7 +24,7 @@ def run() -> None:
     task = tree.read_state(around.disk, layer).task
     assert task is not None
     contract = tree.read_contract(around.disk, layer)
-    result = carry_out(around.disk, layer, contract, task, around, stop)
+    result = carry_out(layer, contract, task, around, stop)
     assert result is not None
     sys.stdout.write(f"{result.classification}\n")
 

@@ -182,7 +182,10 @@ def test_every_edit_is_noticed(
     if name == "assignment.json" and how == "edited":
         # Another layout of the same record: only its digest, which the state has, tells.
         return
-    assert refused(attempting.freeze, disk, layer, made).code == "attempt_changed"
+    # An attempt of that id can be frozen once it is out of the way, as the hint says.
+    taken = refused(attempting.freeze, disk, layer, made)
+    assert taken.code == "attempt_taken"
+    assert "move the folder away" in taken.hint
 
 
 def test_an_assignment_of_another_task_is_refused(

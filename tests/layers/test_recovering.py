@@ -62,7 +62,7 @@ class Scene:
         around = made.around(
             git=Git(os.environ["PATH"]), runner=runner or None, environment=environment
         )
-        result = carry_out(made.disk, made.layer, made.contract, made.task, around, stop or Event())
+        result = carry_out(made.layer, made.contract, made.task, around, stop or Event())
         assert result is not None, "nobody asked to leave"
         return result
 

@@ -37,9 +37,7 @@ def root(tmp_path: Path) -> Path:
 
 def carried_out(attempt: Attempt, *, stop: Event | None = None, **around: Any) -> AttemptResult:
     surroundings = attempt.around(**around)
-    result = carry_out(
-        attempt.disk, attempt.layer, attempt.contract, attempt.task, surroundings, stop or Event()
-    )
+    result = carry_out(attempt.layer, attempt.contract, attempt.task, surroundings, stop or Event())
     assert result is not None, "nobody asked to leave"
     return result
 
@@ -307,3 +305,10 @@ def test_a_stop_that_came_first_executes_nothing(root: Path, tmp_path: Path) -> 
     assert not attempt.path("process.json").exists()
     assert carried_out(attempt).classification == "success"
     assert (tmp_path / "executed").exists()
+
+
+def test_a_command_that_nobody_finds_says_where_it_stands(root: Path) -> None:
+    result = carried_out(Attempt(root, "no-such-program"))
+    assert result.detail == "ENOENT"
+    [note] = result.notes
+    assert note.startswith("'no-such-program' cannot be started (ENOENT): put harness.command")

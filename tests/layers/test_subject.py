@@ -326,3 +326,11 @@ def test_a_change_while_it_is_read_is_noticed(source: Path, tmp_path: Path) -> N
     found = subject_of(Git(f"{folder}{os.pathsep}{os.environ['PATH']}"), source)
     assert (source / "new").read_text() == "2"
     assert found == subject_of(Git(os.environ["PATH"]), source)
+
+
+def test_what_git_says_of_a_broken_repository_is_told(program: Git, source: Path) -> None:
+    (source / ".git" / "index").write_bytes(b"junk")
+    error = refused(subject_of, program, source)
+    assert error.code == "git_failed"
+    assert "index file" in error.message
+    assert "git status" in error.hint

@@ -90,6 +90,8 @@ def test_bounds_of_a_manifest(disk: Disk, layer: Layer, monkeypatch: pytest.Monk
     found = json.loads((folder_of(disk, layer, "0001_planner") / "manifest.json").read_bytes())
     assert found["complete"] is False
     assert len(found["files"]) + len(found["skipped"]) == 6
+    inspected = traces.inspect(disk, layer, "0001_planner")
+    assert (inspected.is_sound, inspected.complete, inspected.added) == (True, False, ())
     monkeypatch.setattr(sealing, "MAX_FILES", 100)
     seal(disk, layer, "0001_planner", git_before=None, git_after=None, now_ms=1)
     found = json.loads((folder_of(disk, layer, "0001_planner") / "manifest.json").read_bytes())
@@ -265,6 +267,14 @@ def test_only_sealed_traces_of_finished_attempts_are_taken(disk: Disk, layer: La
     trees.change(disk, layer, task=task)
     assert traces.prune(disk, [layer], keep=0) == []
     assert there(disk, layer) == ["0001_planner", "0002_planner", "0003_planner"]
+
+
+def test_what_another_prune_took_meanwhile_is_not_told(disk: Disk, layer: Layer) -> None:
+    left(disk, layer)
+    # Found twice: at its second turn it has gone.
+    assert [one.attempt_id for one in traces.prune(disk, [layer, layer], keep=0)] == [
+        "0001_planner"
+    ]
 
 
 def test_a_link_in_a_trace_is_taken_and_not_followed(

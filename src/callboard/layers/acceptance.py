@@ -7,10 +7,11 @@ layers.md §§3, 4.
 from __future__ import annotations
 
 from callboard.errors import CallboardError
-from callboard.layers import names, references, stored
+from callboard.layers import journal, names, references, stored
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
+from callboard.layers.records.events import ChildJudged
 from callboard.layers.records.outcomes import (
     ChildOutcome,
     Decision,
@@ -46,12 +47,7 @@ def accept(
     names.check_key(request_id, "request id")
     outcome, outcome_sha256 = _outcome(around, layer, request_id)
     if decision == "accepted" and not evidence:
-        raise CallboardError(
-            "acceptance_unfounded",
-            f"the outcome of {request_id!r} is accepted without evidence",
-            "name the evidence that was reviewed by its references",
-            {"request": request_id},
-        )
+        raise _unfounded(request_id)
     value = {
         "schema_version": 1,
         "request_id": request_id,
@@ -67,11 +63,29 @@ def accept(
         "decided_by": "user" if assigned is None else assigned.attempt_id,
         "decided_at_ms": around.clock.now_ms(),
     }
-    judgement = base.convert(value, ParentAcceptance, "the acceptance")
-    own = layer.file(FOLDER, f"{request_id}.json")
-    if around.disk.publish_new(own, base.encode(judgement)):
-        return judgement
-    return _standing(around, own, judgement)
+    return _published(around, layer, base.convert(value, ParentAcceptance, "the acceptance"))
+
+
+def _unfounded(request_id: str) -> CallboardError:
+    return CallboardError(
+        "acceptance_unfounded",
+        f"the outcome of {request_id!r} is accepted without evidence",
+        "name the evidence that was reviewed by its references",
+        {"request": request_id},
+    )
+
+
+def _published(around: Around, layer: Layer, judgement: ParentAcceptance) -> ParentAcceptance:
+    """The judgement that stands: this one, or one that said the same before."""
+    own = layer.file(FOLDER, f"{judgement.request_id}.json")
+    if not around.disk.publish_new(own, base.encode(judgement)):
+        return _standing(around, own, judgement)
+    journal.tell(
+        around, layer, ChildJudged,
+        request_id=judgement.request_id, decision=judgement.decision,
+        decided_by=judgement.decided_by,
+    )  # fmt: skip
+    return judgement
 
 
 def _outcome(around: Around, layer: Layer, request_id: str) -> tuple[ChildOutcome, str]:

@@ -66,50 +66,50 @@ def trace_of(layer: Layer, attempt: str) -> str:
 # --- freezing -------------------------------------------------------------------------------------
 
 
-def freeze(
-    disk: Disk,
-    layer: Layer,
-    role: FrozenRole,
-    *,
-    config: bytes,
-    prompt: bytes,
-    iteration: int,
-    state: State,
-    goal: GoalContract,
-    updates: Sequence[str],
-    inputs: Sequence[AcceptedInput],
-    git_head: str | None,
-    request_id: str | None,
-    work_item_id: str | None,
-    render: Render,
-) -> Frozen:
-    """Freeze the attempt `iteration` of `role` from `state`, or take up the one that was.
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an attempt is made from: bytes of the role's files, and what its assignment says.
 
-    `config` and `prompt` are the bytes that the layer's contract has the digests of. An attempt
-    that was frozen from the same revision of the state is taken up as it is: what it was given
-    then counts, whatever else the arguments say now.
-
-    Raises `layer_corrupt` for other bytes, `attempt_changed` or `attempt_taken` for a folder of
-    that name that cannot be taken up, `record_invalid` or `resource_limit` for an assignment that
-    nobody could read.
+    `config` and `prompt` are the bytes that the layer's contract has the digests of.
     """
-    attempt = attempt_id(iteration, role.name)
-    place = place_of(layer, attempt)
-    if disk.kind(place) is not None:
-        return _take_up(disk, layer, attempt, state)
-    _check_workflow(layer, role, config, prompt)
+
+    config: bytes
+    prompt: bytes
+    iteration: int
+    state: State
+    goal: GoalContract
+    updates: Sequence[str]
+    inputs: Sequence[AcceptedInput]
+    git_head: str | None
+    request_id: str | None
+    work_item_id: str | None
+
+
+def freeze(disk: Disk, layer: Layer, role: FrozenRole, given: Given, render: Render) -> Frozen:
+    """Freeze an attempt of `role` from the state, or take up the one that was.
+
+    An attempt that was frozen from the same revision of the state is taken up as it is: what it was
+    given then counts, whatever else is given now.
+
+    Raises `layer_corrupt` for other bytes, `attempt_taken` for a folder of that name that cannot be
+    taken up, `record_invalid` or `resource_limit` for an assignment that nobody could read.
+    """
+    attempt = attempt_id(given.iteration, role.name)
+    if disk.kind(place_of(layer, attempt)) is not None:
+        return _take_up(disk, layer, attempt, given.state)
+    _check_workflow(layer, role, given.config, given.prompt)
     assignment = Assignment(
         schema_version=1,
-        identity=_identity(layer, role, iteration, attempt, request_id, work_item_id),
-        goal=goal,
-        inputs=tuple(inputs),
-        updates=tuple(updates),
+        identity=_identity(layer, role, attempt, given),
+        goal=given.goal,
+        inputs=tuple(given.inputs),
+        updates=tuple(given.updates),
         responsibility=role.config.responsibility,
         expected_outputs=role.config.expected_outputs,
-        provenance=_provenance(layer, role, state, git_head),
+        provenance=_provenance(layer, role, given.state, given.git_head),
         paths=_paths(disk, layer, attempt),
     )
-    files = _files(disk, layer, assignment, config, prompt, render)
+    files = _files(disk, layer, assignment, given.config, given.prompt, render)
     _build(disk, layer, attempt, files)
     data = files[ASSIGNMENT]
     return Frozen(attempt, _read(data, attempt), digest(data))
@@ -138,14 +138,7 @@ def _provenance(layer: Layer, role: FrozenRole, state: State, git_head: str | No
     )
 
 
-def _identity(
-    layer: Layer,
-    role: FrozenRole,
-    iteration: int,
-    attempt: str,
-    request_id: str | None,
-    work_item_id: str | None,
-) -> AttemptIdentity:
+def _identity(layer: Layer, role: FrozenRole, attempt: str, given: Given) -> AttemptIdentity:
     session = layer.session
     return AttemptIdentity(
         root_session_id=session.root_session_id,
@@ -154,10 +147,10 @@ def _identity(
         depth=session.depth,
         workflow_set=session.workflow_set,
         role=role.name,
-        iteration=iteration,
+        iteration=given.iteration,
         attempt_id=attempt,
-        request_id=request_id,
-        work_item_id=work_item_id,
+        request_id=given.request_id,
+        work_item_id=given.work_item_id,
     )
 
 
@@ -229,21 +222,36 @@ def _build(disk: Disk, layer: Layer, attempt: str, files: dict[str, bytes]) -> N
 
 
 def _take_up(disk: Disk, layer: Layer, attempt: str, state: State) -> Frozen:
-    data = _bytes(disk, layer, attempt, ASSIGNMENT, MAX_ASSIGNMENT_BYTES)
-    assignment = _understood(data, attempt)
-    found = assignment.provenance.state_revision
     place = place_of(layer, attempt)
+    try:
+        data = _bytes(disk, layer, attempt, ASSIGNMENT, MAX_ASSIGNMENT_BYTES)
+        assignment = _understood(data, attempt)
+        verify(disk, layer, assignment)
+    except CallboardError as error:
+        if error.code not in ("attempt_changed", "path_invalid"):
+            raise
+        raise _taken(
+            attempt,
+            state,
+            f"{place} is there, and holds no attempt that was frozen: {error.message}",
+        ) from error
+    found = assignment.provenance.state_revision
     began = [name for name in ("process.json", "result.json") if disk.kind(f"{place}/{name}")]
     if found != state.revision or began:
         why = f"it has a {began[0]}" if began else f"it was frozen from revision {found}"
-        raise CallboardError(
-            "attempt_taken",
-            f"{place} is there, and {why}; the state's revision is {state.revision}",
-            "run `callboard layers check`; restore the state that belongs to it",
-            {"attempt_id": attempt, "revision": state.revision},
-        )
-    verify(disk, layer, assignment)
+        what = f"{place} is there, and {why}; the state's revision is {state.revision}"
+        raise _taken(attempt, state, what)
     return Frozen(attempt, assignment, digest(data))
+
+
+def _taken(attempt: str, state: State, what: str) -> CallboardError:
+    return CallboardError(
+        "attempt_taken",
+        what,
+        "restore the state that belongs to it; where none does, as an agent has put it there,"
+        " move the folder away, and run again",
+        {"attempt_id": attempt, "revision": state.revision},
+    )
 
 
 # --- verifying ------------------------------------------------------------------------------------

@@ -7,26 +7,24 @@ started where no `process.json` says that one has begun; what cannot be known is
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
 
 from callboard.errors import CallboardError
+from callboard.layers import restoring
 from callboard.layers.around import Around
 from callboard.layers.attempts import place_of
-from callboard.layers.disk import Disk
 from callboard.layers.records.attempt import AttemptProcess, AttemptResult
 from callboard.layers.records.state import Task
-from callboard.layers.records.workflow import WorkflowContract
-from callboard.layers.recovering import identity_of, recover, undecided
-from callboard.layers.results import PROCESS, RESULT, read_process, read_result
+from callboard.layers.records.workflow import Harness, WorkflowContract
+from callboard.layers.recovering import has_begun, presume_dead, recover, undecided
+from callboard.layers.results import PROCESS, read_process, read_result
+from callboard.layers.runners import ask_to_end, at_work, command_line, identity_of, scratch
 from callboard.layers.running import harness_of
-from callboard.layers.tree import Layer
-from callboard.processes import members
-from callboard.processes.identity import ProcessIdentity, look, state, why_unknown
+from callboard.layers.tree import Layer, read_layer
+from callboard.processes.identity import ProcessIdentity, of, state, why_unknown
 from callboard.visible import visible
 
 _LOOK_EVERY_S = 0.05
@@ -38,7 +36,6 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 def carry_out(
-    disk: Disk,
     layer: Layer,
     contract: WorkflowContract,
     task: Task,
@@ -56,8 +53,9 @@ def carry_out(
     `attempt_interrupted` where a stop came before anything was executed, `runner_failed` where
     no runner could begin, and `layer_corrupt`.
     """
+    one = _Attempt(around, layer, task.attempt_id, _Wishes(stop, leave or Event()))
     try:
-        return _carried_out(disk, layer, contract, task, around, _Wishes(stop, leave or Event()))
+        return one.result(contract.recovery == "drain", harness_of(contract, task))
     except _Left:
         return None
 
@@ -73,7 +71,7 @@ class _Wishes:
     stop: Event
     leave: Event
 
-    def until(self, has_ended: Callable[[], bool], ask: Callable[[], None]) -> None:
+    def until(self, has_ended: Callable[[], bool], ask: Callable[[], object]) -> None:
         """Stay until it has ended; ask it to end, once, when that is wished."""
         asked = False
         while not has_ended():
@@ -85,110 +83,143 @@ class _Wishes:
             self.leave.wait(_LOOK_EVERY_S)
 
 
-def _carried_out(
-    disk: Disk,
-    layer: Layer,
-    contract: WorkflowContract,
-    task: Task,
-    around: Around,
-    wishes: _Wishes,
-) -> AttemptResult:
-    attempt = task.attempt_id
-    notes = []
-    if _process(disk, layer, attempt) is None and read_result(disk, layer, attempt) is None:
-        complaint = _begin(around, layer, attempt, wishes)
-        notes = [] if complaint is None else [f"its runner failed: {complaint}"]
-    process = _process(disk, layer, attempt)
-    if process is not None:
-        _await(identity_of(process.runner), wishes)
-    # Not sooner: as long as its runner lives, a result may be anybody's.
-    result = read_result(disk, layer, attempt)
-    if result is not None:
-        return result
-    if process is None:
-        raise _failed(attempt, f"its {PROCESS} was taken away")
-    why = why_unknown(identity_of(process.runner))
-    if why:
-        raise undecided(layer, attempt, why)
-    harness = harness_of(contract, task)
-    drain = contract.recovery == "drain"
-    return recover(around, layer, process, harness, drain=drain, notes=notes, stop=wishes.stop)
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """One attempt, seen by somebody who waits for its result."""
 
+    around: Around
+    layer: Layer
+    id: str
+    wishes: _Wishes
 
-def _process(disk: Disk, layer: Layer, attempt: str) -> AttemptProcess | None:
-    """Who carries the attempt out; `attempt_undecided` where its record is of no use."""
-    try:
-        process = read_process(disk, layer, attempt)
+    @property
+    def place(self) -> str:
+        """Its folder."""
+        return place_of(self.layer, self.id)
+
+    def result(self, drain: bool, harness: Harness) -> AttemptResult:
+        """Its one result, once there is one."""
+        around, layer = self.around, self.layer
+        process = self._known()
+        notes = []
+        if process is None and not self._has_begun():
+            complaint = self._begin()
+            notes = [] if complaint is None else [f"its runner failed: {complaint}"]
+            process = self._process()
         if process is not None:
-            identity_of(process.runner)
-            identity_of(process.leader)
-    except CallboardError as error:
-        if error.code in ("layer_corrupt", "identity_invalid"):
-            raise undecided(layer, attempt, error.message) from error
-        raise
-    return process
-
-
-# --- runners --------------------------------------------------------------------------------------
-
-
-def _begin(around: Around, layer: Layer, attempt: str, wishes: _Wishes) -> str | None:
-    """Have a runner begin, and stay until it has ended; what went wrong then, in words."""
-    place = place_of(layer, attempt)
-    for _ in range(_MAX_STARTS):
-        if wishes.stop.is_set():
-            break
-        complaint = _start(around, layer, attempt, wishes)
-        if any(around.disk.kind(f"{place}/{name}") for name in (PROCESS, RESULT)):
-            return complaint
-        if complaint is not None:
-            raise _failed(attempt, complaint)
-    if wishes.stop.is_set():
-        raise _interrupted(attempt)
-    raise _failed(attempt, f"{_MAX_STARTS} of them ended without having begun")
-
-
-def _start(around: Around, layer: Layer, attempt: str, wishes: _Wishes) -> str | None:
-    """Start a runner and stay until it has ended; what went wrong, in words."""
-    argv = [*around.runner, str(around.disk.root), place_of(layer, attempt)]
-    with tempfile.TemporaryFile() as complaint:
-        try:
-            runner = subprocess.Popen(
-                argv,
-                # Modules are looked for where a runner starts: not in a folder of agents.
-                cwd="/",
-                env=dict(around.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=complaint,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise _failed(attempt, f"{argv[0]!r}: {error.strerror}") from error
-        _started[:] = [one for one in _started if one.poll() is None]
-        _started.append(runner)
-        wishes.until(
-            lambda: runner.poll() is not None,
-            lambda: runner.send_signal(signal.SIGTERM),
+            self._await(identity_of(process.runner))
+        # Not sooner: as long as its runner lives, a result may be anybody's.
+        result = read_result(around.disk, layer, self.id)
+        if result is not None:
+            return result
+        if process is None:
+            return presume_dead(around, layer, self.id, notes)
+        why = why_unknown(identity_of(process.runner))
+        if why:
+            raise undecided(layer, self.id, why)
+        result = recover(
+            around,
+            layer,
+            process,
+            harness,
+            drain=drain,
+            notes=notes,
+            stop=self.wishes.stop,
+            leave=self.wishes.leave,
         )
-        if runner.returncode <= 0:
-            # Killed, it may be tried again; otherwise it did all that was to be done.
-            return None
-        size = complaint.seek(0, os.SEEK_END)
-        complaint.seek(max(0, size - _COMPLAINT_BYTES))
-        said = visible(complaint.read().decode("utf-8", "replace").strip())
-        return f"it ended with status {runner.returncode} and said '{said}'"
+        if result is None:
+            raise _Left
+        return result
 
+    # --- its record -------------------------------------------------------------------------------
 
-def _await(runner: ProcessIdentity, wishes: _Wishes) -> None:
-    """Stay until somebody else's runner has ended."""
+    def _known(self) -> AttemptProcess | None:
+        """Who carries it out. Where that was taken away, a runner that is at work is awaited."""
+        try:
+            process = self._process()
+        except CallboardError as error:
+            if error.code not in ("attempt_undecided", "path_invalid"):
+                raise
+            process = None
+        if process is not None:
+            return process
+        runner = at_work(self.around, self.place)
+        if runner is not None:
+            self._await(runner)
+        restoring.attempt_folder(self.around.disk, self.layer, self.id)
+        return self._process()
 
-    def ask() -> None:
-        facts = look(runner.pid)
-        if facts is not None and facts.started == runner.started:
-            members.send(facts, signal.SIGTERM)
+    def _process(self) -> AttemptProcess | None:
+        """Who carries it out; `attempt_undecided` where the record is of no use."""
+        try:
+            process = read_process(self.around.disk, self.layer, self.id)
+            if process is not None:
+                identity_of(process.runner)
+                identity_of(process.leader)
+        except CallboardError as error:
+            if error.code in ("layer_corrupt", "identity_invalid"):
+                raise undecided(self.layer, self.id, error.message) from error
+            raise
+        return process
 
-    wishes.until(lambda: state(runner) != "alive", ask)
+    def _has_begun(self) -> bool:
+        disk, layer = self.around.disk, self.layer
+        return read_result(disk, layer, self.id) is not None or has_begun(disk, layer, self.id)
+
+    # --- its runner -------------------------------------------------------------------------------
+
+    def _await(self, runner: ProcessIdentity) -> None:
+        """Stay until somebody else's runner has ended."""
+        self.wishes.until(lambda: state(runner) != "alive", lambda: ask_to_end(runner))
+
+    def _begin(self) -> str | None:
+        """Have a runner begin, and stay until it has ended; what went wrong then, in words."""
+        for _ in range(_MAX_STARTS):
+            if self.wishes.stop.is_set():
+                break
+            complaint = self._start()
+            if self._process_or_trace():
+                return complaint
+            if complaint is not None:
+                # The layer itself may have been taken away meanwhile.
+                read_layer(self.around.disk, self.layer.place)
+                raise _failed(self.id, complaint)
+        if self.wishes.stop.is_set():
+            raise _interrupted(self.id)
+        raise _failed(self.id, f"{_MAX_STARTS} of them ended without having begun")
+
+    def _process_or_trace(self) -> bool:
+        return self.around.disk.kind(f"{self.place}/{PROCESS}") is not None or self._has_begun()
+
+    def _start(self) -> str | None:
+        """Start a runner and stay until it has ended; what went wrong, in words."""
+        argv = command_line(self.around, self.place)
+        with scratch() as complaint:
+            try:
+                runner = subprocess.Popen(
+                    argv,
+                    # Modules are looked for where a runner starts: not in a folder of agents.
+                    cwd="/",
+                    env=dict(self.around.environment),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=complaint,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise _failed(self.id, f"{argv[0]!r}: {error.strerror}") from error
+            _started[:] = [one for one in _started if one.poll() is None]
+            _started.append(runner)
+            identity = of(runner.pid)
+            assert identity is not None, "an unreaped child is always in the process table"
+            self.wishes.until(lambda: runner.poll() is not None, lambda: ask_to_end(identity))
+            if runner.returncode <= 0:
+                # Killed, it may be tried again; otherwise it did all that was to be done.
+                return None
+            size = complaint.seek(0, os.SEEK_END)
+            complaint.seek(max(0, size - _COMPLAINT_BYTES))
+            said = visible(complaint.read().decode("utf-8", "replace").strip())
+            return f"it ended with status {runner.returncode} and said '{said}'"
 
 
 def _interrupted(attempt: str) -> CallboardError:

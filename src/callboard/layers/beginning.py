@@ -13,6 +13,7 @@ from callboard.layers.around import Around
 from callboard.layers.prompting import render
 from callboard.layers.records import base
 from callboard.layers.records.assignment import AcceptedInput
+from callboard.layers.records.events import AttemptBegan
 from callboard.layers.records.requests import ChildRequest
 from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import FrozenRole
@@ -27,10 +28,7 @@ _MAX_INPUT_BYTES = 16 * 1024 * 1024
 def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State:
     """The layer's state with an attempt of `role` as its task."""
     iteration = state.iteration + 1
-    frozen = attempts.freeze(
-        around.disk,
-        layer,
-        role,
+    given = attempts.Given(
         config=stored.read_file(around.disk, layer.file("workflows", role.name, "config.yaml")),
         prompt=stored.read_file(around.disk, layer.file("workflows", role.name, "prompt.md")),
         iteration=iteration,
@@ -41,8 +39,8 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
         git_head=_head(around),
         request_id=layer.session.request_id,
         work_item_id=layer.session.parent_work_item_id,
-        render=render,
     )
+    frozen = attempts.freeze(around.disk, layer, role, given, render)
     state = structs.replace(
         state,
         revision=state.revision + 1,
@@ -59,7 +57,7 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
         changed_at_ms=around.clock.now_ms(),
     )
     tree.write_state(around.disk, layer, state)
-    journal.tell(around, layer, "attempt_began", attempt_id=frozen.attempt_id, role=role.name)
+    journal.tell(around, layer, AttemptBegan, attempt_id=frozen.attempt_id, role=role.name)
     return state
 
 

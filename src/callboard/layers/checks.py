@@ -53,7 +53,7 @@ def run_check(around: Around, assigned: Assigned, one: CheckFile, folder: str) -
     except CallboardError as error:
         return _result(one, "error", error.message, 0, None)
     if isinstance(check, JudgeCheck):
-        verdict, detail = _judged(outcome, output)
+        verdict, detail = _judged(check, outcome, output)
     else:
         verdict, detail = _ended(check, outcome)
     return _result(one, verdict, detail, outcome.duration_ms, base.digest(output))
@@ -124,7 +124,7 @@ def _inside(root: Path, cwd: str) -> Path:
 
 def _ended(check: CommandCheck, outcome: Outcome) -> tuple[Verdict, str]:
     if outcome.ended != "exited":
-        return "error", f"{outcome.ended} {outcome.reason or outcome.signal or ''}".strip()
+        return "error", _not_ended(check, outcome)
     is_expected = outcome.exit_code == check.expected_exit
     return (
         "pass" if is_expected else "fail",
@@ -132,10 +132,23 @@ def _ended(check: CommandCheck, outcome: Outcome) -> tuple[Verdict, str]:
     )
 
 
-def _judged(outcome: Outcome, output: bytes) -> tuple[Verdict, str]:
-    if outcome.ended != "exited" or outcome.exit_code != 0:
-        how = outcome.exit_code or outcome.signal or outcome.reason or ""
-        return "error", f"the judge {outcome.ended} {how}".strip()
+def _not_ended(check: CommandCheck | JudgeCheck, outcome: Outcome) -> str:
+    """Why a command came to no exit of its own, in words."""
+    program = repr(check.command[0])
+    if outcome.ended == "start_failed":
+        return f"{program} cannot be started: {outcome.reason}"
+    if outcome.ended == "timed_out":
+        return f"{program} was ended after its timeout_s of {check.timeout_s} s"
+    if outcome.ended == "signalled":
+        return f"{program} was ended by signal {outcome.signal}"
+    return f"{program} is {outcome.ended}"
+
+
+def _judged(check: JudgeCheck, outcome: Outcome, output: bytes) -> tuple[Verdict, str]:
+    if outcome.ended != "exited":
+        return "error", f"the judge {_not_ended(check, outcome)}"
+    if outcome.exit_code != 0:
+        return "error", f"the judge exited with {outcome.exit_code}, and only 0 is an answer"
     try:
         answer = base.read(output, JudgeAnswer, "the answer", limit_bytes=MAX_ANSWER_BYTES)
     except CallboardError as error:

@@ -7,7 +7,7 @@ anywhere is gone on from by the next one. It holds nothing that a successor woul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event
 from typing import Literal
 
@@ -21,16 +21,21 @@ from callboard.layers import (
     controls,
     finishing,
     journal,
+    restoring,
     stopping,
     tree,
     unwinding,
     user_stop,
 )
 from callboard.layers.around import Around
-from callboard.layers.attempts import place_of
+from callboard.layers.attempts import place_of, trace_of
 from callboard.layers.records.attempt import AttemptResult
+from callboard.layers.records.events import ChildMade, LayerEnded, RequestRefused
+from callboard.layers.records.requests import Rejection
 from callboard.layers.records.state import State, StopReason
 from callboard.layers.requests import admitting, pending
+from callboard.layers.requests.places import RECEIPT, REJECTED
+from callboard.layers.stored import read_record
 from callboard.layers.tree import Layer
 
 Did = Literal[
@@ -40,20 +45,34 @@ Did = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step did, in which layer; `detail` is for people."""
+    """What one step did, in which layer; `detail` is for people.
+
+    `refused`: how many pending requests became no child layer meanwhile, and were put away.
+    """
 
     did: Did
     session_id: str
     detail: str = ""
+    refused: int = 0
 
 
 class Coordinator:
-    """Works on one tree. `stop` ends the loop between steps; a harness that runs goes on."""
+    """Works on one tree. `stop` ends the loop between steps; a harness that runs goes on.
 
-    def __init__(self, around: Around, root: Layer, stop: Event) -> None:
+    `check_place` refuses to go on where another process may be the coordinator by now.
+    """
+
+    def __init__(
+        self,
+        around: Around,
+        root: Layer,
+        stop: Event,
+        check_place: Callable[[], None] = lambda: None,
+    ) -> None:
         self._around = around
         self._root = root
         self._stop = stop
+        self._check_place = check_place
 
     def run(self, told: Callable[[Step], None]) -> Step:
         """Step on until the tree is over, or `stop` is set; `told` hears of each step."""
@@ -65,6 +84,7 @@ class Coordinator:
 
     def step(self) -> Step:
         """Do the one thing that is next."""
+        self._check_place()
         chain = tree.chain(self._around.disk, self._root)
         layer, state = chain[-1]
         if state.phase == "terminal":
@@ -80,6 +100,7 @@ class Coordinator:
         if len(chain) == 1:
             return Step("over", layer.session.session_id, state.stop_reason or "")
         parent, parent_state = chain[-2]
+        restoring.folders(self._around.disk, parent)
         unwinding.unwind(self._around, parent, parent_state, layer, state)
         return Step("unwound", parent.session.session_id, layer.session.session_id)
 
@@ -92,9 +113,7 @@ class Coordinator:
         contract = tree.read_contract(disk, layer)
         at_once = user_stop.AtOnce(self._around, self._root, place_of(layer, task.attempt_id))
         try:
-            result = awaiting.carry_out(
-                disk, layer, contract, task, self._around, at_once, self._stop
-            )
+            result = awaiting.carry_out(layer, contract, task, self._around, at_once, self._stop)
         except CallboardError as error:
             # Somebody else's runner began in the very moment of the wish: it is awaited next.
             if error.code != "attempt_interrupted":
@@ -102,20 +121,58 @@ class Coordinator:
             return Step("waiting", layer.session.session_id, task.attempt_id)
         if result is None:
             return Step("paused", layer.session.session_id, task.attempt_id)
+        # Whoever stood still while the attempt ran may have lost its place.
+        self._check_place()
+        restoring.folders(disk, layer)
         finishing.finish(self._around, layer, contract, state, result)
-        return Step("finished", layer.session.session_id, f"{task.attempt_id}: {_ended(result)}")
+        return Step(
+            "finished", layer.session.session_id, f"{task.attempt_id}: {_ended(layer, result)}"
+        )
 
     def _decide(self, chain: list[tuple[Layer, State]]) -> Step:
         layer, state = chain[-1]
         session_id = layer.session.session_id
+        restoring.folders(self._around.disk, layer)
         mended = admitting.go_on(self._around, layer, state)
         if mended is state:
             mended = controls.set_aside(self._around, layer, state)
         if mended is not state:
+            self._tell_child(layer, state, mended)
             return Step("repaired", session_id)
-        decided = pending.decide(self._around, self._root, layer, state)
+        decided, refused = self._judge_pending(layer, state)
         if decided is not state:
-            return Step("decided", session_id, decided.child.session_id if decided.child else "")
+            assert decided.child is not None, "only a child that is made changes the state"
+            return Step("decided", session_id, decided.child.session_id, refused)
+        return replace(self._next_attempt(chain), refused=refused)
+
+    def _judge_pending(self, layer: Layer, state: State) -> tuple[State, int]:
+        """The state once no request is pending, and how many of them were refused."""
+        before = set(self._rejections(layer))
+        decided = pending.decide(self._around, self._root, layer, state)
+        refused = [one for one in self._rejections(layer) if one not in before]
+        for name in refused:
+            one = read_record(self._around.disk, layer.file(REJECTED, name), Rejection)
+            journal.tell(
+                self._around, layer, RequestRefused,
+                file_name=one.file_name, request_id=one.request_id, code=one.code,
+            )  # fmt: skip
+        self._tell_child(layer, state, decided)
+        return decided, len(refused)
+
+    def _rejections(self, layer: Layer) -> list[str]:
+        there = self._around.disk.names(layer.file(REJECTED))
+        return [one for one in there if one.endswith(RECEIPT) and not one.startswith(".")]
+
+    def _tell_child(self, layer: Layer, before: State, state: State) -> None:
+        if state.child is not None and state.child != before.child:
+            journal.tell(
+                self._around, layer, ChildMade,
+                request_id=state.child.request_id, child_session_id=state.child.session_id,
+            )  # fmt: skip
+
+    def _next_attempt(self, chain: list[tuple[Layer, State]]) -> Step:
+        layer, state = chain[-1]
+        session_id = layer.session.session_id
         if self._stop.is_set():
             return Step("paused", session_id)
         end = due_end(self._around, self._root, chain)
@@ -142,7 +199,7 @@ class Coordinator:
                 changed_at_ms=self._around.clock.now_ms(),
             ),
         )
-        journal.tell(self._around, layer, "layer_stopped", reason=reason)
+        journal.tell(self._around, layer, LayerEnded, status="stopped", stop_reason=reason)
         return Step("stopped", layer.session.session_id, reason)
 
 
@@ -170,7 +227,23 @@ def due_end(
     return None
 
 
-def _ended(result: AttemptResult) -> str:
+def _ended(layer: Layer, result: AttemptResult) -> str:
+    """How an attempt ended, in words; of a failure also where its output is to be found."""
     if result.classification == "success":
         return "success"
-    return f"{result.classification} ({result.detail or result.exit_code or result.signal})"
+    said = f"{result.classification} ({_why(result)})"
+    printed = sum(one.kept_bytes for one in (result.stdout, result.stderr) if one is not None)
+    if printed == 0:
+        return said
+    return f"{said}; what it printed is in {trace_of(layer, result.attempt_id)}"
+
+
+def _why(result: AttemptResult) -> str:
+    if result.exit_code is not None and result.detail is None:
+        return f"exit {result.exit_code}"
+    if result.signal is not None and result.detail is None:
+        return f"signal {result.signal}"
+    # The errno of a start that failed: that of a program nobody finds, as a rule.
+    if result.detail is not None and result.detail.isupper():
+        return f"its command cannot be started: {result.detail}"
+    return result.detail or "nobody saw why"

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from callboard.layers import choosing, controls, journal, tree
 from callboard.layers.around import Around
-from callboard.layers.records import base
+from callboard.layers.records import base, events
 from callboard.layers.records.attempt import AttemptFinished, AttemptResult
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import State, Task
@@ -51,10 +51,14 @@ def finish(
     tree.write_state(around.disk, layer, state)
     controls.clear(around, layer, verdict)
     journal.tell(
-        around, layer, "attempt_finished",
+        around, layer, events.AttemptEnded,
         attempt_id=task.attempt_id, role=task.role, classification=result.classification,
         control=verdict.said,
     )  # fmt: skip
+    if state.stop_reason is not None:
+        journal.tell(
+            around, layer, events.LayerEnded, status=state.status, stop_reason=state.stop_reason
+        )
     return state
 
 

@@ -11,25 +11,27 @@ from typing import Any
 
 import msgspec
 
-from callboard import canonical
 from callboard.errors import CallboardError
+from callboard.layers import locking
 from callboard.layers.around import Around
+from callboard.layers.records.base import Event, encode
 from callboard.layers.tree import Layer
 
 NAME = "events.jsonl"
 MAX_PART_BYTES = 64 * 1024 * 1024
+_WRITER_WAIT_S = 1.0
+"""The coordinator is held up no longer by somebody who has stopped while appending."""
 
 
-def tell(around: Around, layer: Layer, kind: str, **facts: object) -> None:
-    """Append one event; whatever hinders it hinders nothing else."""
-    event = {
-        "at_ms": around.clock.now_ms(),
-        "session_id": layer.session.session_id,
-        "kind": kind,
-        **facts,
-    }
+def tell(around: Around, layer: Layer, kind: type[Event], **facts: Any) -> None:
+    """Append one event with these facts; whatever hinders it hinders nothing else.
+
+    For whoever has just made true what it tells, so that nobody tells it a second time.
+    """
+    event = kind(at_ms=around.clock.now_ms(), session_id=layer.session.session_id, **facts)
     try:
-        around.disk.append(layer.file(NAME), canonical.encode(event) + b"\n")
+        with locking.writer(around, _WRITER_WAIT_S):
+            around.disk.append(layer.file(NAME), encode(event))
     except (CallboardError, OSError):
         return
 

@@ -5,8 +5,7 @@ Every rule lives below it. What agents say of their attempt goes by their assign
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any, Literal
@@ -15,68 +14,36 @@ from callboard.errors import CallboardError
 from callboard.layers import (
     acceptance,
     assigned,
-    checking,
-    choosing,
     controls,
-    coordinating,
     dispatching,
     evaluating,
-    exporting,
-    journal,
     locking,
     sets,
     starting,
-    stored,
     traces,
     tree,
     updates,
     user_stop,
 )
 from callboard.layers import around as surroundings
-from callboard.layers.around import Around
-from callboard.layers.checking import Finding
-from callboard.layers.choosing import Choice, Verdict
 from callboard.layers.coordinating import Coordinator, Step
 from callboard.layers.dispatching import Dispatched
+from callboard.layers.looking import Looking, Node, Requests
 from callboard.layers.records.control import AttemptedRoute, Control
 from callboard.layers.records.evaluation import EvalReceipt
-from callboard.layers.records.outcomes import ChildOutcome, Decision, ParentAcceptance
-from callboard.layers.records.requests import Acceptance, Rejection
-from callboard.layers.records.session import GoalContract, Limits
+from callboard.layers.records.outcomes import Decision, ParentAcceptance
+from callboard.layers.records.session import Limits
 from callboard.layers.records.state import State
 from callboard.layers.requests import judging
-from callboard.layers.requests.places import PENDING
-from callboard.layers.traces import Inspection, Trace
+from callboard.layers.traces import Trace
 from callboard.layers.tree import Layer
 from callboard.visible import visible
 
 __all__ = ["Layers", "Node", "Requests"]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One layer as `status` tells it."""
-
-    layer: Layer
-    state: State
-    goal: GoalContract
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """All requests of one layer: what is pending, by file, and what was decided."""
-
-    session_id: str
-    pending: tuple[str, ...]
-    accepted: tuple[Acceptance, ...]
-    rejected: tuple[Rejection, ...]
-
-
-class Layers:
-    """The layers of one repository. It holds nothing but its surroundings."""
-
-    def __init__(self, around: Around) -> None:
-        self._around = around
+class Layers(Looking):
+    """The layers of one repository: all that can be known of them, and all that can be done."""
 
     @classmethod
     def open(cls, repository: Path, environment: Mapping[str, str]) -> Layers:
@@ -125,42 +92,13 @@ class Layers:
         """
         # Where there is no tree, nothing is left behind either.
         root = tree.root(self._around.disk, session_id)
-        with locking.coordinator(self._around):
-            coordinator = Coordinator(self._around, root, stop or Event())
+        with locking.coordinator(self._around) as held:
+            coordinator = Coordinator(self._around, root, stop or Event(), held.check)
             if not once:
                 return coordinator.run(told)
             step = coordinator.step()
             told(step)
             return step
-
-    def status(self, session_id: str | None = None) -> tuple[Node, ...]:
-        """All layers of a tree, parents first; of all trees where none is named."""
-        disk = self._around.disk
-        roots = tree.roots(disk) if session_id is None else [session_id]
-        return tuple(
-            self._node(layer) for root in roots for layer in tree.walk(disk, tree.root(disk, root))
-        )
-
-    def next(self, session_id: str | None = None) -> tuple[Node, Choice | None]:
-        """The deepest layer, and which role would go next there; None: it does not choose now.
-
-        Where the layer is about to end instead, no role goes, and each verdict says why.
-        """
-        disk = self._around.disk
-        root = tree.root(disk, session_id)
-        chain = tree.chain(disk, root)
-        layer, state = chain[-1]
-        node = Node(layer, state, tree.read_goal(disk, layer))
-        if state.phase != "ready":
-            return node, None
-        contract = tree.read_contract(disk, layer)
-        end = coordinating.due_end(self._around, root, chain)
-        if end is not None:
-            why = f"the layer ends ({end[0]}): {end[1]}"
-            return node, Choice(
-                None, tuple(Verdict(one.name, False, why) for one in contract.roles)
-            )
-        return node, choosing.choose(contract, state)
 
     def update(self, text: str, session_id: str | None = None) -> tuple[Node, int]:
         """Tell the deepest layer that is not over something; its next attempt is given it.
@@ -183,47 +121,7 @@ class Layers:
             user_stop.end_attempt(self._around, layer, state.task.attempt_id)
         return first
 
-    def check(self, session_id: str | None = None) -> tuple[Finding, ...]:
-        """Everything that is wrong with a tree, or with all trees; nothing is changed."""
-        return checking.check(self._around, session_id)
-
-    # --- requests and outcomes ----------------------------------------------------------------
-
-    def requests(self, session_id: str | None = None) -> tuple[Requests, ...]:
-        """The requests of every layer that has some."""
-        around = self._around
-        found = []
-        for node in self.status(session_id):
-            layer = node.layer
-            one = Requests(
-                layer.session.session_id,
-                tuple(one for one in around.disk.names(layer.file(PENDING)) if one[0] != "."),
-                tuple(judging.accepted(around, layer)),
-                tuple(judging.rejected(around, layer)),
-            )
-            if one.pending or one.accepted or one.rejected:
-                found.append(one)
-        return tuple(found)
-
-    def outcomes(
-        self, session_id: str | None = None
-    ) -> tuple[tuple[ChildOutcome, ParentAcceptance | None], ...]:
-        """What the child layers came to, each with its parent's judgement, if there is one."""
-        disk = self._around.disk
-        found = []
-        for node in self.status(session_id):
-            for name in disk.names(node.layer.file("child_outcomes")):
-                if name.startswith("."):
-                    continue
-                outcome = stored.read_record(
-                    disk, node.layer.file("child_outcomes", name), ChildOutcome
-                )
-                own = node.layer.file(acceptance.FOLDER, name)
-                judged = None
-                if disk.kind(own) is not None:
-                    judged = stored.read_record(disk, own, ParentAcceptance)
-                found.append((outcome, judged))
-        return tuple(found)
+    # --- what children came to ----------------------------------------------------------------
 
     def accept(
         self,
@@ -298,30 +196,7 @@ class Layers:
         controls.publish(self._around, who, control)
         return control
 
-    def events(
-        self, session_id: str | None = None, start_byte: int = 0
-    ) -> Iterator[tuple[int, dict[str, Any]]]:
-        """What happened in the deepest layer of a tree, or in the layer that is named."""
-        layer = self._layer(session_id) if session_id is not None else self._deepest(None)[0]
-        return journal.events(self._around, layer, start_byte)
-
     # --- traces -------------------------------------------------------------------------------
-
-    def traces(self, session_id: str | None = None) -> tuple[Trace, ...]:
-        """The traces of all attempts, or of those of one layer with all layers below it."""
-        disk = self._around.disk
-        return tuple(
-            one for layer in self._below(session_id) for one in traces.traces_of(disk, layer)
-        )
-
-    def inspect_trace(self, attempt_id: str, session_id: str | None = None) -> Inspection:
-        """Compare a trace with what was sealed; the layer need only be named among several."""
-        return traces.inspect(self._around.disk, self._traced(attempt_id, session_id), attempt_id)
-
-    def export_trace(self, attempt_id: str, target: Path, session_id: str | None = None) -> int:
-        """Write a sealed trace as one archive at an absolute path; its size in bytes."""
-        layer = self._traced(attempt_id, session_id)
-        return exporting.export(self._around.disk, layer, attempt_id, target)
 
     def prune_traces(
         self,
@@ -340,41 +215,6 @@ class Layers:
 
     # --- parts --------------------------------------------------------------------------------
 
-    def _below(self, session_id: str | None) -> Iterator[Layer]:
-        disk = self._around.disk
-        if session_id is not None:
-            yield from tree.walk(disk, self._layer(session_id))
-            return
-        for root in tree.roots(disk):
-            yield from tree.walk(disk, tree.root(disk, root))
-
-    def _traced(self, attempt_id: str, session_id: str | None) -> Layer:
-        """The layer that is named, or the only one with a trace of that attempt."""
-        if session_id is not None:
-            return self._layer(session_id)
-        found = {one.session_id for one in self.traces() if one.attempt_id == attempt_id}
-        if len(found) == 1:
-            return self._layer(found.pop())
-        shown = visible(attempt_id)[:200]
-        raise CallboardError(
-            "trace_ambiguous" if found else "trace_missing",
-            f"{len(found)} layers have a trace of {shown!r}"
-            if found
-            else f"no layer has a trace of {shown!r}",
-            "name the layer with --session"
-            if found
-            else "list them with `callboard layers traces list`",
-            {"attempt_id": shown, "candidates": sorted(found)},
-        )
-
-    def _node(self, layer: Layer) -> Node:
-        disk = self._around.disk
-        return Node(layer, tree.read_state(disk, layer), tree.read_goal(disk, layer))
-
-    def _deepest(self, session_id: str | None) -> tuple[Layer, State]:
-        disk = self._around.disk
-        return tree.chain(disk, tree.root(disk, session_id))[-1]
-
     def _live(self, session_id: str | None) -> list[tuple[Layer, State]]:
         """The layers of the chain that are not over, with their states; at least one."""
         disk = self._around.disk
@@ -388,14 +228,6 @@ class Layers:
                 {"session_id": root.session.session_id},
             )
         return live
-
-    def _layer(self, session_id: str) -> Layer:
-        disk = self._around.disk
-        for root in tree.roots(disk):
-            for layer in tree.walk(disk, tree.root(disk, root)):
-                if layer.session.session_id == session_id:
-                    return layer
-        raise tree.missing(session_id)
 
     def _asked(self, request_id: str, session_id: str | None) -> Layer:
         """The layer whose child the request made."""

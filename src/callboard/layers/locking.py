@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 from filelock import FileLock, Timeout
@@ -26,8 +27,33 @@ WRITER = f"{LAYERS}/writer.lock"
 _WRITER_WAIT_S = 30.0
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The place of the coordinator, as long as its lock file is the one that was locked."""
+
+    around: Around
+    file: tuple[int, int] | None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody took the lock file away, with which another process could lock a new one.
+
+        The number of a file that is open here is given to no other one.
+        """
+        return _file(self.around) == self.file
+
+    def check(self) -> None:
+        """Raise `coordinator_lost` where it is not."""
+        if not self.is_ours:
+            raise CallboardError(
+                "coordinator_lost",
+                f"{LOCK} was taken away while this process coordinated, so another one may by now",
+                "leave the file alone; run again, which is refused while another one coordinates",
+            )
+
+
 @contextlib.contextmanager
-def coordinator(around: Around) -> Iterator[None]:
+def coordinator(around: Around) -> Iterator[Held]:
     """Be the one coordinator of this checkout; `coordinator_busy` names who is it already."""
     lock = _lock(around, LOCK, 0.0)
     try:
@@ -38,27 +64,35 @@ def coordinator(around: Around) -> Iterator[None]:
         raise _refused(LOCK, error) from error
     try:
         around.disk.publish(HOLDER, msgspec.json.encode(identity.current().document()) + b"\n")
+        held = Held(around, _file(around))
         try:
-            yield
+            yield held
         finally:
-            around.disk.remove(HOLDER)
+            # Otherwise it names another one by now.
+            if held.is_ours:
+                around.disk.remove(HOLDER)
     finally:
         lock.release()
 
 
+def _file(around: Around) -> tuple[int, int] | None:
+    facts = around.disk.facts(LOCK)
+    return None if facts is None else (facts.st_dev, facts.st_ino)
+
+
 @contextlib.contextmanager
-def writer(around: Around) -> Iterator[None]:
+def writer(around: Around, wait_s: float = _WRITER_WAIT_S) -> Iterator[None]:
     """Be the one process that appends to a file which several may append to.
 
-    Raises `writer_busy` where another one does for half a minute.
+    Raises `writer_busy` where another one does for `wait_s` seconds.
     """
-    lock = _lock(around, WRITER, _WRITER_WAIT_S)
+    lock = _lock(around, WRITER, wait_s)
     try:
         lock.acquire()
     except Timeout as error:
         raise CallboardError(
             "writer_busy",
-            f"another process held {WRITER} for {_WRITER_WAIT_S:.0f} s",
+            f"another process held {WRITER} for {wait_s:.0f} s",
             "look for a stopped process that tells a layer something, and end it",
         ) from error
     except OSError as error:

@@ -7,14 +7,15 @@ that are proven to be the attempt's are signalled. Nothing is ever executed agai
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from threading import Event
 
 from callboard.errors import CallboardError
 from callboard.layers.around import Around
 from callboard.layers.attempts import place_of, trace_of
 from callboard.layers.disk import Disk
-from callboard.layers.records.attempt import AttemptProcess, AttemptResult, RecordedProcess, Stream
-from callboard.layers.records.base import document, read
+from callboard.layers.records.attempt import AttemptProcess, AttemptResult, Stream
+from callboard.layers.records.base import read
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.workflow import Harness
 from callboard.layers.results import (
@@ -26,6 +27,7 @@ from callboard.layers.results import (
     conclude,
     leftovers,
 )
+from callboard.layers.runners import identity_of
 from callboard.layers.tree import Layer
 from callboard.processes.identity import ProcessIdentity, current, state, why_unknown
 from callboard.processes.members import Survivor
@@ -36,18 +38,14 @@ _LOOK_EVERY_S = 0.05
 _MAX_SUBJECT_BYTES = 4096
 
 
-def identity_of(process: RecordedProcess) -> ProcessIdentity:
-    """The recorded process. Raises `identity_invalid`."""
-    return ProcessIdentity.from_document(document(process))
-
-
 def undecided(layer: Layer, attempt: str, why: str) -> CallboardError:
     """The refusal of an attempt of which nobody can know whether it still runs."""
     place = place_of(layer, attempt)
     return CallboardError(
         "attempt_undecided",
         f"nobody can tell from here whether the attempt {attempt} still runs: {why}",
-        f"end it where it was started; once it is surely over, remove {place}/{PROCESS}",
+        f"end it where it was started; once it is surely over, remove {place}/{PROCESS} and run"
+        " again: the attempt then counts as one that failed, and another one follows",
         {"attempt_id": attempt, "why": why},
     )
 
@@ -61,11 +59,13 @@ def recover(
     drain: bool,
     notes: list[str],
     stop: Event,
-) -> AttemptResult:
+    leave: Event,
+) -> AttemptResult | None:
     """Publish the result `unknown` of an attempt whose runner is dead, once its processes ended.
 
-    With `drain` they may end by themselves until the harness's time is over or `stop` is set.
-    `notes` go into the result. Raises `attempt_undecided` where they cannot be known from here.
+    With `drain` they may end by themselves until the harness's time is over or `stop` is set; once
+    `leave` is set nobody waits for that any longer, and the answer is None. `notes` go into the
+    result. Raises `attempt_undecided` where they cannot be known from here.
     """
     attempt = process.attempt_id
     leader = identity_of(process.leader)
@@ -73,26 +73,58 @@ def recover(
         raise undecided(layer, attempt, why_unknown(leader))
     if drain and leader.boot_id == current().boot_id:
         left_ms = process.started_at_ms + harness.timeout_s * 1000 - around.clock.now_ms()
-        _await(process.run_mark, leader, min(left_ms / 1000, harness.timeout_s), stop)
+        _await(process.run_mark, leader, min(left_ms / 1000, harness.timeout_s), (stop, leave))
+        if leave.is_set():
+            return None
     survivors = _reap(layer, process, leader, harness.grace_s)
     duration_ms = max(0, around.clock.now_ms() - process.started_at_ms)
+    ending = Ending("unknown", DETAIL, duration_ms=duration_ms, survivors=leftovers(survivors))
+    return _concluded(around, layer, attempt, process, ending, notes)
+
+
+def has_begun(disk: Disk, layer: Layer, attempt: str) -> bool:
+    """Whether a runner made the attempt its own once, by what it left in the trace."""
     trace = trace_of(layer, attempt)
-    ending = Ending(
-        classification="unknown",
-        detail=DETAIL,
-        duration_ms=duration_ms,
+    return any(disk.kind(f"{trace}/{name}") == "file" for name in (STDOUT, STDERR))
+
+
+def presume_dead(around: Around, layer: Layer, attempt: str, notes: list[str]) -> AttemptResult:
+    """Publish the result `unknown` of an attempt that had begun, and has no record of its runner.
+
+    Whoever took that away said by it that nothing of the attempt runs any more. It is not executed
+    once more.
+    """
+    notes = [*notes, f"it had begun, and its {PROCESS} was taken away"]
+    return _concluded(around, layer, attempt, None, Ending("unknown", DETAIL), notes)
+
+
+def _concluded(
+    around: Around,
+    layer: Layer,
+    attempt: str,
+    process: AttemptProcess | None,
+    ending: Ending,
+    notes: list[str],
+) -> AttemptResult:
+    """The result of a dead runner's attempt, with what it left in the trace."""
+    trace = trace_of(layer, attempt)
+    ending = replace(
+        ending,
         stdout=_kept(around.disk, f"{trace}/{STDOUT}"),
         stderr=_kept(around.disk, f"{trace}/{STDERR}"),
-        survivors=leftovers(survivors),
     )
     before = _subject(around.disk, f"{trace}/{GIT_BEFORE}")
-    return conclude(around, layer, attempt, ending, git_before=before, notes=notes)
+    return conclude(around, layer, attempt, ending, process=process, git_before=before, notes=notes)
 
 
-def _await(run_mark: str, leader: ProcessIdentity, wait_s: float, stop: Event) -> None:
+def _await(
+    run_mark: str, leader: ProcessIdentity, wait_s: float, ends: tuple[Event, Event]
+) -> None:
     deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline and not stop.is_set() and remaining(run_mark, leader):
-        stop.wait(_LOOK_EVERY_S)
+    while time.monotonic() < deadline and remaining(run_mark, leader):
+        if any(end.is_set() for end in ends):
+            return
+        ends[-1].wait(_LOOK_EVERY_S)
 
 
 def _reap(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from callboard.errors import CallboardError
+from callboard.layers import restoring
 from callboard.layers.around import Around
 from callboard.layers.attempts import place_of, trace_of
 from callboard.layers.disk import Disk
@@ -20,7 +21,7 @@ from callboard.layers.records.attempt import (
     Stream,
     UsageReport,
 )
-from callboard.layers.records.base import read
+from callboard.layers.records.base import encode, read
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Usage
 from callboard.layers.records.workflow import Harness
@@ -45,6 +46,7 @@ MAX_USAGE_BYTES = 64 * 1024
 _Own = TypeVar("_Own", AttemptProcess, AttemptResult)
 
 _MAX_NOTE = 1_000
+_MAX_NOTES = 20
 _MAX_SURVIVORS = 200
 
 
@@ -126,22 +128,19 @@ def conclude(
     attempt: str,
     ending: Ending,
     *,
+    process: AttemptProcess | None,
     git_before: GitSubject | None,
     notes: list[str],
 ) -> AttemptResult:
     """Seal the trace of an attempt that has ended, and publish its result last.
 
-    Only for whoever owns the attempt: the runner whose `process.json` is there, or who has proven
-    it dead. A trace that cannot be sealed is noted; the result is published all the same.
+    Only for whoever owns the attempt: the runner whose record is `process`, or who has proven it
+    dead. A trace that cannot be sealed is noted; the result is published all the same.
     """
-    place = place_of(layer, attempt)
-    report, remarks = _reported(around.disk, f"{place}/{USAGE}")
+    notes = [*notes, *_put_back(around.disk, layer, attempt, process)]
+    report, remarks = _reported(around.disk, f"{place_of(layer, attempt)}/{USAGE}")
     git_after, more = subject_now(around)
-    remarks = [*notes, *remarks, *more]
-    try:
-        _seal(around, layer, attempt, git_before, git_after)
-    except (CallboardError, OSError) as error:
-        remarks.append(note(error, "the trace could not be sealed"))
+    notes += [*remarks, *more, *_sealed(around, layer, attempt, git_before, git_after)]
     result = AttemptResult(
         schema_version=1,
         attempt_id=attempt,
@@ -150,11 +149,28 @@ def conclude(
         git_before=git_before,
         git_after=git_after,
         ended_at_ms=around.clock.now_ms(),
-        notes=tuple(remarks),
+        notes=tuple(notes[:_MAX_NOTES]),
     )
     # What a role may have put there itself is no result.
-    put_record(around.disk, f"{place}/{RESULT}", result)
+    put_record(around.disk, f"{place_of(layer, attempt)}/{RESULT}", result)
     return result
+
+
+def _put_back(disk: Disk, layer: Layer, attempt: str, process: AttemptProcess | None) -> list[str]:
+    """See that the result has a folder with the record of its runner, whatever the harness did."""
+    restoring.attempt_folder(disk, layer, attempt)
+    place = f"{place_of(layer, attempt)}/{PROCESS}"
+    if process is None or _is(disk, place, encode(process)):
+        return []
+    put_record(disk, place, process)
+    return [f"its {PROCESS} was changed or taken away while it ran, and is put back"]
+
+
+def _is(disk: Disk, place: str, data: bytes) -> bool:
+    try:
+        return disk.read(place, len(data)) == data
+    except CallboardError:
+        return False
 
 
 def _usage_of(report: UsageReport, duration_ms: int) -> Usage:
@@ -177,6 +193,22 @@ def _reported(disk: Disk, place: str) -> tuple[UsageReport, list[str]]:
         if error.code == "file_missing":
             return none, []
         return none, [note(error, "the usage report was no use")]
+
+
+def _sealed(
+    around: Around,
+    layer: Layer,
+    attempt: str,
+    git_before: GitSubject | None,
+    git_after: GitSubject | None,
+) -> list[str]:
+    """The trace sealed, or why it could not be."""
+    try:
+        restoring.folders(around.disk, layer)
+        _seal(around, layer, attempt, git_before, git_after)
+    except (CallboardError, OSError) as error:
+        return [note(error, "the trace could not be sealed")]
+    return []
 
 
 def _seal(

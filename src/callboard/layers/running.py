@@ -11,12 +11,12 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 from callboard.errors import CallboardError
+from callboard.layers import restoring, user_stop
 from callboard.layers.around import Around, of_machine
 from callboard.layers.attempts import (
     ASSIGNMENT,
@@ -26,7 +26,7 @@ from callboard.layers.attempts import (
     trace_of,
     verify,
 )
-from callboard.layers.records.attempt import AttemptProcess, RecordedProcess
+from callboard.layers.records.attempt import AttemptProcess
 from callboard.layers.records.base import encode
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Task
@@ -42,11 +42,14 @@ from callboard.layers.results import (
     ending_of,
     subject_now,
 )
+from callboard.layers.runners import recorded, scratch
 from callboard.layers.sealing import put_record
 from callboard.layers.tree import read_contract, read_layer, read_state
+from callboard.layers.tree import root as find_root
 from callboard.processes.adoption import adopt_orphans
 from callboard.processes.held import Command, HeldProcess, hold
 from callboard.processes.identity import ProcessIdentity, current
+from callboard.visible import visible
 
 _WORD = re.compile(r"\{(prompt_file|assignment)\}")
 
@@ -62,6 +65,7 @@ class Runner:
         self._place = place_of(self._layer, self._attempt)
         self._trace = trace_of(self._layer, self._attempt)
         self._mark = f"run_{around.random(32)}"
+        self._process: AttemptProcess | None = None
         self._held: HeldProcess | None = None
         self._asked_to_stop = False
 
@@ -84,18 +88,23 @@ class Runner:
         git_before, notes = subject_now(self._around)
         try:
             prompt = self._verified(task)
+            self._check_wish()
             with self._holding(harness, prompt) as held:
                 if self._asked_to_stop or not self._claim(held.identity):
                     return False
                 self._begin_trace(git_before)
                 ending = self._execute(held, harness)
+                notes += _unstarted(harness, ending)
+                notes += self._changed(task)
         except CallboardError as error:
-            if error.code not in ("attempt_changed", "process_start_failed"):
+            if error.code not in ("attempt_changed", "attempt_interrupted", "process_start_failed"):
                 raise
             # The right to say so is the same as the right to execute: one runner has it.
             if self._asked_to_stop or not self._claim(current()):
                 return False
             ending = Ending("deterministic", str(error.details.get("reason", error.code)))
+            if error.code == "attempt_interrupted":
+                ending = Ending("crash", "stopped")
             notes = [*notes, error.message[:1000]]
         self._conclude(ending, git_before, notes)
         return True
@@ -117,15 +126,33 @@ class Runner:
         assignment = read_assignment(self._disk, self._layer, task)
         return verify(self._disk, self._layer, assignment).prompt
 
+    def _changed(self, task: Task) -> list[str]:
+        """What the harness did to the files that it was given; it has an effect no more."""
+        try:
+            self._verified(task)
+        except CallboardError as error:
+            return [f"while it ran, {error.message}"[:1000]]
+        return []
+
+    def _check_wish(self) -> None:
+        """Refuse with `attempt_interrupted` to begin anything in a tree that is to end."""
+        root = find_root(self._disk, self._layer.session.root_session_id)
+        wish = user_stop.wish(self._around, root)
+        if wish is not None:
+            raise CallboardError(
+                "attempt_interrupted",
+                f"nothing of it was executed, as the tree was asked to end: {wish}",
+                "run again, and the tree ends",
+                {"attempt_id": self._attempt},
+            )
+
     @contextlib.contextmanager
     def _holding(self, harness: Harness, prompt: bytes) -> Iterator[HeldProcess]:
         """The harness at its gate. Its logs get their names once the attempt is this runner's."""
         self._disk.make_folder(self._trace)
         logs = self._logs()
-        with tempfile.TemporaryFile(buffering=0) as stdin:
-            # Of the verified bytes, not of a file that may be edited meanwhile.
-            stdin.write(prompt)
-            stdin.seek(0)
+        # Of the verified bytes, not of a file that may be edited meanwhile.
+        with scratch(prompt) as stdin:
             command = Command(
                 argv=self._argv(harness),
                 env=environment_of(harness, self._around.environment),
@@ -160,10 +187,12 @@ class Runner:
             schema_version=1,
             attempt_id=self._attempt,
             run_mark=self._mark,
-            runner=_recorded(current()),
-            leader=_recorded(leader),
+            runner=recorded(current()),
+            leader=recorded(leader),
             started_at_ms=self._around.clock.now_ms(),
         )
+        restoring.attempt_folder(self._disk, self._layer, self._attempt)
+        self._process = process
         return self._disk.publish_new(f"{self._place}/{PROCESS}", encode(process))
 
     def _begin_trace(self, git_before: GitSubject | None) -> None:
@@ -188,6 +217,7 @@ class Runner:
             self._layer,
             self._attempt,
             ending,
+            process=self._process,
             git_before=git_before,
             notes=notes,
         )
@@ -206,20 +236,21 @@ def harness_of(contract: WorkflowContract, task: Task) -> Harness:
     )
 
 
+def _unstarted(harness: Harness, ending: Ending) -> list[str]:
+    """Where to look when a command could not be started."""
+    if ending.exit_code is not None or ending.signal is not None or ending.detail is None:
+        return []
+    if not ending.detail.isupper():
+        return []
+    program = visible(harness.command[0])
+    what = f"{program!r} cannot be started ({ending.detail}): put harness.command of the role's"
+    return [f"{what} config.yaml right, and begin another tree; this one keeps what it froze"]
+
+
 def environment_of(harness: Harness, surroundings: Mapping[str, str]) -> dict[str, str]:
     """What a harness gets to know of the user's environment: what it lists, and the search path."""
     allowed = {name: surroundings[name] for name in harness.environment if name in surroundings}
     return {"PATH": surroundings.get("PATH", os.defpath), **allowed}
-
-
-def _recorded(identity: ProcessIdentity) -> RecordedProcess:
-    return RecordedProcess(
-        pid=identity.pid,
-        started=identity.started,
-        boot_id=identity.boot_id,
-        host=identity.host,
-        pid_namespace=identity.pid_namespace,
-    )
 
 
 def main(arguments: Sequence[str] | None = None, around: Around | None = None) -> int:

@@ -19,6 +19,7 @@ from callboard.layers.changes import GITLINK, Changes, Entry, Lister, git_dir_of
 from callboard.layers.disk import Disk
 from callboard.layers.records.evaluation import GitSubject
 from callboard.regular import shown_name
+from callboard.visible import visible
 
 RULE = "dirty-1"
 """The version of the rule. Another way to make the digest gets another one."""
@@ -53,6 +54,26 @@ def subject_of(git: Git, repository: Path, bounds: Bounds = _BOUNDS) -> GitSubje
     git_dir = git_dir_of(repository)
     if git_dir is None:
         return GitSubject(head=None, dirty=None)
+    try:
+        return _settled(git, git_dir, repository, bounds)
+    except CallboardError as error:
+        raise _told_by_git(error) from error
+
+
+def _told_by_git(error: CallboardError) -> CallboardError:
+    """The error with what git said of it, which is otherwise in its details alone."""
+    said = str(error.details.get("stderr", "")).strip().splitlines()
+    if error.code != "git_failed" or not said:
+        return error
+    return CallboardError(
+        error.code,
+        f"{error.message}: {visible(said[-1])[:500]}",
+        "put the repository right, until `git status` works in it, and do it again",
+        error.details,
+    )
+
+
+def _settled(git: Git, git_dir: Path, repository: Path, bounds: Bounds) -> GitSubject:
     lister = Lister(git, git_dir, repository)
     changes = lister.changes()
     for _ in range(_TRIES):

@@ -47,7 +47,8 @@ class Inspection:
     """A trace compared with its manifest, and that with its seal. Paths are sorted.
 
     `changed`, `missing`, `added`: files by their paths in the trace. `skipped`: what the manifest
-    names without a digest. `is_sound`: everything is as it was sealed.
+    names without a digest. `complete`: false where there was more than a manifest may name;
+    nothing can be told of the rest. `is_sound`: everything that it names is as it was sealed.
     """
 
     trace: Trace
@@ -56,6 +57,7 @@ class Inspection:
     missing: tuple[str, ...]
     added: tuple[str, ...]
     skipped: tuple[str, ...]
+    complete: bool
 
     @property
     def is_sound(self) -> bool:
@@ -118,6 +120,7 @@ def inspect(disk: Disk, layer: Layer, attempt: str) -> Inspection:
     now_others = {one.path for one in now.skipped}
     skipped = set() if manifest is None else {one.path for one in manifest.skipped}
     there = now_files.keys() | now_others
+    complete = manifest is None or manifest.complete
     return Inspection(
         trace=found,
         manifest_is_sealed=is_sealed,
@@ -129,8 +132,9 @@ def inspect(disk: Disk, layer: Layer, attempt: str) -> Inspection:
             )
         ),
         missing=tuple(sorted((then_files.keys() | skipped) - there)),
-        added=tuple(sorted(there - then_files.keys() - skipped)),
+        added=tuple(sorted(there - then_files.keys() - skipped)) if complete else (),
         skipped=tuple(sorted(skipped)),
+        complete=complete,
     )
 
 
@@ -196,8 +200,8 @@ def prune(
     candidates.sort(key=lambda found: found[:3], reverse=True)
     pruned = []
     for sealed_at_ms, _, attempt, layer, one in candidates[keep or 0 :]:
-        if sealed_before_ms is None or sealed_at_ms < sealed_before_ms:
-            _take_away(disk, layer, attempt)
+        is_old = sealed_before_ms is None or sealed_at_ms < sealed_before_ms
+        if is_old and _take_away(disk, layer, attempt):
             pruned.append(one)
     return pruned
 
@@ -212,8 +216,15 @@ def _ended(disk: Disk, layer: Layer) -> list[Trace]:
     ]
 
 
-def _take_away(disk: Disk, layer: Layer, attempt: str) -> None:
+def _take_away(disk: Disk, layer: Layer, attempt: str) -> bool:
+    """Whether it was there; somebody else may have taken it away meanwhile."""
     # It gets another name first: half a trace would pass for one that was tampered with.
     leaving = f"{layer.trace_place}/attempts/.{attempt}{_PRUNING}"
-    disk.move(trace_of(layer, attempt), leaving)
+    try:
+        disk.move(trace_of(layer, attempt), leaving)
+    except CallboardError as error:
+        if error.code != "file_missing":
+            raise
+        return False
     disk.remove_tree(leaving)
+    return True

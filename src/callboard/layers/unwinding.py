@@ -12,6 +12,7 @@ from callboard.errors import CallboardError
 from callboard.layers import journal, references, stored, tree, updates
 from callboard.layers.around import Around
 from callboard.layers.records import base
+from callboard.layers.records.events import ChildEnded
 from callboard.layers.records.outcomes import ChildOutcome, Completeness, EvidenceRef
 from callboard.layers.records.state import State
 from callboard.layers.tree import Layer
@@ -52,8 +53,9 @@ def unwind(around: Around, parent: Layer, state: State, child: Layer, ended: Sta
     )
     tree.write_state(around.disk, parent, state)
     journal.tell(
-        around, parent, "child_ended",
-        child=child.session.session_id, request_id=outcome.request_id, status=ended.status,
+        around, parent, ChildEnded,
+        child_session_id=child.session.session_id, request_id=outcome.request_id,
+        status=ended.status,
     )  # fmt: skip
     return state
 

@@ -6,19 +6,16 @@ child is taken in, all above it. Only where it is to be at once, the attempt at 
 
 from __future__ import annotations
 
-import signal
 from threading import Event
 from typing import Literal
 
 from callboard.errors import CallboardError
 from callboard.layers.around import Around
 from callboard.layers.records import base
-from callboard.layers.recovering import identity_of
 from callboard.layers.results import read_process
+from callboard.layers.runners import ask_to_end, identity_of
 from callboard.layers.stored import read_record
 from callboard.layers.tree import Layer
-from callboard.processes import members
-from callboard.processes.identity import look, state
 
 NAME = "stop_request.json"
 
@@ -67,15 +64,14 @@ def wish(around: Around, root: Layer) -> str | None:
 
 def end_attempt(around: Around, layer: Layer, attempt_id: str) -> bool:
     """Ask the runner of an attempt to stop its harness; False: none is known to be alive here."""
-    process = read_process(around.disk, layer, attempt_id)
-    if process is None:
-        return False
-    runner = identity_of(process.runner)
-    facts = look(runner.pid)
-    if facts is None or facts.started != runner.started or state(runner) != "alive":
-        return False
-    members.send(facts, signal.SIGTERM)
-    return True
+    try:
+        process = read_process(around.disk, layer, attempt_id)
+        return process is not None and ask_to_end(identity_of(process.runner))
+    except CallboardError as error:
+        # The wish is on record all the same; a run will say what is wrong with the attempt.
+        if error.code in ("layer_corrupt", "identity_invalid", "path_invalid"):
+            return False
+        raise
 
 
 class AtOnce(Event):
@@ -104,4 +100,14 @@ class AtOnce(Event):
 
 
 def _read(around: Around, root: Layer) -> StopRequest:
-    return read_record(around.disk, root.file(NAME), StopRequest)
+    try:
+        return read_record(around.disk, root.file(NAME), StopRequest)
+    except CallboardError as error:
+        if error.code != "layer_corrupt":
+            raise
+        raise CallboardError(
+            error.code,
+            error.message,
+            f"remove {root.file(NAME)}; where the tree is to end, ask with `callboard layers stop`",
+            error.details,
+        ) from error

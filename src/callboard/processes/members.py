@@ -96,6 +96,13 @@ def _still(facts: ProcessFacts) -> bool:
     return now is not None and now.started == facts.started
 
 
+def words_of(facts: ProcessFacts) -> list[str]:
+    """The command line of what has that number now; empty where it cannot be known."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return psutil.Process(facts.pid).cmdline()
+    return []
+
+
 def named(facts: ProcessFacts) -> Survivor:
     """`facts` as the record of a survivor."""
     command = ""

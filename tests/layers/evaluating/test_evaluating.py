@@ -140,10 +140,16 @@ def test_a_command_has_to_end_as_expected(machine: Machine) -> None:
     check(attempt, "killed", command=python("import os; os.kill(os.getpid(), 9)"))
     check(attempt, "missing", command=["/no/such/program"])
     check(attempt, "folder", command=[str(machine.root)])
-    assert evaluated(machine, attempt) == {
+    receipt = machine.layers.evaluate(attempt.assignment)
+    assert verdicts(receipt) == {
         "zero": "pass", "one": "fail", "wanted": "pass", "unwanted": "fail", "slow": "error",
         "patient": "pass", "killed": "error", "missing": "error", "folder": "error",
     }  # fmt: skip
+    said = {one.check_id: one.detail for one in receipt.checks}
+    assert said["one"] == "exit 1, expected 0"
+    assert said["slow"] == "'sleep' was ended after its timeout_s of 1 s"
+    assert said["killed"] == f"{sys.executable!r} was ended by signal 9"
+    assert said["missing"] == "'/no/such/program' cannot be started: ENOENT"
 
 
 def test_output_is_kept_within_bounds(machine: Machine) -> None:

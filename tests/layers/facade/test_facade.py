@@ -13,6 +13,7 @@ import pytest
 from callboard.errors import CallboardError
 from callboard.layers import journal, locking
 from callboard.layers.around import of_machine
+from callboard.layers.coordinating import Step
 from callboard.layers.layers import Layers
 from callboard.layers.records.session import Limits
 from tests.layers.machine import Machine, write_set
@@ -278,11 +279,9 @@ def test_events_are_told_from_a_byte_on(machine: Machine, monkeypatch: pytest.Mo
     with place.open("ab") as stream:
         stream.write(b'no json\n[1]\n{"kind": "torn"')
     found = list(machine.layers.events())
-    assert [event["kind"] for _at, event in found] == ["attempt_began", "attempt_finished"]
+    assert [event["kind"] for _at, event in found] == ["attempt_began", "attempt_ended"]
     first, second = (at for at, _event in found)
-    assert [event["kind"] for _at, event in machine.layers.events(None, first)] == [
-        "attempt_finished"
-    ]
+    assert [event["kind"] for _at, event in machine.layers.events(None, first)] == ["attempt_ended"]
     assert list(machine.layers.events(None, second)) == []
     # However long it has become, a part of it is read at a time.
     monkeypatch.setattr(journal, "MAX_PART_BYTES", first + 3)
@@ -301,3 +300,40 @@ def test_one_coordinator_at_a_time_and_none_through_a_link(machine: Machine) -> 
     lock.unlink()
     lock.symlink_to(machine.root / "README")
     assert code_of(machine.layers.run) == "path_invalid"
+
+
+def test_a_coordinator_that_lost_its_lock_takes_no_step_more(machine: Machine) -> None:
+    lock = machine.around.disk.path(locking.LOCK)
+    holder = machine.around.disk.path(locking.HOLDER)
+    steps: list[str] = []
+
+    def told(step: Step) -> None:
+        steps.append(step.did)
+        lock.unlink()
+        lock.touch()
+        holder.write_text("of another one")
+
+    machine.layers.stop("enough")
+    assert code_of(machine.layers.run, told=told) == "coordinator_lost"
+    assert steps == ["stopped"]
+    assert holder.read_text() == "of another one"
+
+
+def test_a_damaged_wish_names_the_way_out(machine: Machine) -> None:
+    machine.begin()
+    place = machine.around.disk.path(machine.top.file("stop_request.json"))
+    place.write_text("{")
+    machine.end()
+    with pytest.raises(CallboardError) as found:
+        machine.step()
+    assert found.value.code == "layer_corrupt"
+    assert found.value.hint.startswith(f"remove {machine.top.file('stop_request.json')};")
+    place.unlink()
+    assert machine.step().did == "began"
+
+
+def test_a_stop_at_once_is_on_record_whatever_became_of_the_runner(machine: Machine) -> None:
+    attempt = machine.begin()
+    (attempt.assignment.parent / "process.json").write_text("{")
+    assert machine.layers.stop("enough", at_once=True) is True
+    assert json.loads(machine.around.disk.path(machine.top.file("stop_request.json")).read_bytes())

@@ -20,18 +20,20 @@ from callboard.layers.records import (
     attempt,
     control,
     evaluation,
+    events,
     outcomes,
     requests,
     session,
     state,
     workflow,
 )
-from callboard.layers.records.base import MAX_RECORD_BYTES, Record, read
+from callboard.layers.records.base import MAX_RECORD_BYTES, Event, Record, read
 from tests.board.building import refused
 
 MODULES = (
-    assignment, attempt, control, evaluation, outcomes, requests, session, state, workflow,
+    assignment, attempt, control, evaluation, events, outcomes, requests, session, state, workflow,
 )  # fmt: skip
+BASES = (Event, Record)
 STATUS = "running|goal_met|unresolvable_error|stopped"
 STOP = (
     "goal_met|unresolvable_error|max_turns|role_failures|invalid_control|failed_goal_checks"
@@ -132,6 +134,17 @@ TABLE = {
     "AttemptFinished": f"schema_version:1 attempt_id:id role:name classification:{CLASS}"
     " result_sha256:sha control:none|running|goal_met|unresolvable_error|rejected"
     " finished_at_ms:count",
+    "AttemptBegan": "kind=:attempt_began at_ms:count session_id:id attempt_id:id role:name",
+    "AttemptEnded": "kind=:attempt_ended at_ms:count session_id:id attempt_id:id role:name"
+    f" classification:{CLASS} control:none|running|goal_met|unresolvable_error|rejected",
+    "RequestRefused": "kind=:request_refused at_ms:count session_id:id file_name:text"
+    " request_id?:key code:text",
+    "ChildMade": "kind=:child_made at_ms:count session_id:id request_id:key child_session_id:id",
+    "ChildEnded": "kind=:child_ended at_ms:count session_id:id request_id:key child_session_id:id"
+    f" status:{STATUS}",
+    "ChildJudged": "kind=:child_judged at_ms:count session_id:id request_id:key"
+    " decision:accepted|rework|reroute|blocked decided_by:text",
+    "LayerEnded": f"kind=:layer_ended at_ms:count session_id:id status:{STATUS} stop_reason:{STOP}",
     "UsageReport": "schema_version:1 input_tokens=:count output_tokens=:count"
     " cost_microusd=:count",
     "TracedFile": "path:text sha256:sha size_bytes:count",
@@ -237,7 +250,7 @@ def classes() -> dict[str, type[Record]]:
     found: dict[str, type[Record]] = {}
     for module in MODULES:
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Record) and value is not Record:
+            if isinstance(value, type) and issubclass(value, Record) and value not in BASES:
                 found[value.__name__] = value
     return found
 

@@ -233,3 +233,25 @@ def test_stop_lets_the_attempt_at_work_end(run: Run) -> None:
     assert run.result is not None
     assert run.result.classification == "success"
     assert run.finish() == "user_stop"
+
+
+def test_ctrl_c_ends_the_wait_for_what_a_dead_runner_left(tmp_path: Path, made: list[Run]) -> None:
+    run = Run(tmp_path, "drain")
+    made.append(run)
+    first = run.coordinate()
+    harness = run.at_work()
+    first.kill()
+    first.wait()
+    os.kill(run.process.runner.pid, signal.SIGKILL)
+    until(lambda: not is_alive(run.process.runner.pid))
+    second = run.coordinate()
+    holder = run.root / ".callboard" / "layers" / "coordinator.json"
+    until(lambda: holder.exists() and json.loads(holder.read_bytes())["pid"] == second.pid)
+    second.send_signal(signal.SIGINT)
+    assert run.ended(second, 3)["step"]["did"] == "paused"
+    assert is_alive(harness)
+    assert run.result is None
+    run.go()
+    assert run.finish() in ("max_turns", "role_failures")
+    assert run.result is not None
+    assert run.result.detail == "runner_died"

@@ -182,7 +182,7 @@ def test_a_tree_runs_to_an_end_that_is_not_its_goal(here: Layered) -> None:
     assert [one["role"] for one in following["verdicts"]] == ["worker"]
 
     step = here.ask("run", "--once")["step"]
-    assert step == {"did": "began", "session_id": session, "detail": "0001_worker"}
+    assert step == {"did": "began", "session_id": session, "detail": "0001_worker", "refused": 0}
     under_way = here.call("next", "--json")
     assert (under_way.status, under_way.json["phase"], under_way.json["role"]) == (
         3,
@@ -197,14 +197,16 @@ def test_a_tree_runs_to_an_end_that_is_not_its_goal(here: Layered) -> None:
         f"{session}  0001_worker: success",
         f"{session}  began 0002_worker",
         f"{session}  0002_worker: success",
-        f"{session}  is over: max_turns",
+        f"{session}  has reached its end: max_turns",
     ]
     assert ran.stdout == f"{session}  is over: max_turns\n"
     assert "code: goal_not_met" in lines
 
     in_json = here.call("run", "--json")
     assert in_json.status == 1
-    assert in_json.json == {"step": {"did": "over", "session_id": session, "detail": "max_turns"}}
+    assert in_json.json == {
+        "step": {"did": "over", "session_id": session, "detail": "max_turns", "refused": 0}
+    }
     assert "code: goal_not_met" in in_json.stderr.splitlines()
     assert here.call("next").status == 3
     assert here.ask("check") == {"findings": []}
@@ -418,7 +420,16 @@ def test_every_command_answers_with_one_document_of_its_own_shape(here: Layered)
         "traces list": (0, ["traces"]),
         "traces inspect 0001_worker": (
             0,
-            ["added", "changed", "manifest_is_sealed", "missing", "skipped", "sound", "trace"],
+            [
+                "added",
+                "changed",
+                "complete",
+                "manifest_is_sealed",
+                "missing",
+                "skipped",
+                "sound",
+                "trace",
+            ],
         ),
         "traces prune --keep 1": (0, ["pruned", "size_bytes"]),
     }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_a_pause_in_json_is_one_document(here: Layered) -> None:
     paused = end(running, signal_number=signal.SIGINT)
     assert (paused.status, paused.stderr) == (3, "")
     assert paused.json == {
-        "step": {"did": "paused", "session_id": session, "detail": "0001_worker"}
+        "step": {"did": "paused", "session_id": session, "detail": "0001_worker", "refused": 0}
     }
 
 
@@ -94,8 +95,8 @@ def test_events_are_followed_until_ctrl_c(here: Layered) -> None:
     assert (began["kind"], began["session_id"]) == ("attempt_began", session)
     (here.folder / "go").touch()
     here.call("run")
-    assert _line(following)["kind"] == "attempt_finished"
-    assert _line(following)["kind"] == "layer_stopped"
+    assert _line(following)["kind"] == "attempt_ended"
+    assert _line(following)["kind"] == "layer_ended"
     ended = end(following, signal_number=signal.SIGINT)
     # The line break ends the terminal's own line with its ^C.
     assert (ended.status, ended.stdout, ended.stderr) == (130, "", "\n")
@@ -140,3 +141,44 @@ def test_follow_has_no_one_document(here: Layered) -> None:
     here.begin()
     answer = here.call("events", "--follow", "--json")
     assert (answer.status, answer.json["error"]["code"]) == (2, "usage")
+
+
+def ran(folder: Path, *command: str) -> tuple[str, str]:
+    """The id of a tree of one attempt, and how that ended."""
+    here = Layered.make(folder, command, turns=1)
+    session = here.begin()
+    lines = here.call("run").stderr.splitlines()
+    assert lines[0] == f"{session}  began 0001_worker"
+    return session, lines[1].removeprefix(f"{session}  0001_worker: ")
+
+
+def test_how_an_attempt_failed_is_told_with_where_to_look(tmp_path: Path) -> None:
+    assert ran(tmp_path / "exit", "sh", "-c", "exit 3")[1] == "deterministic (exit 3)"
+    assert ran(tmp_path / "signal", "sh", "-c", "kill -9 $$")[1] == "crash (signal 9)"
+    found = ran(tmp_path / "missing", "no-such-program")[1]
+    assert found == "deterministic (its command cannot be started: ENOENT)"
+    session, found = ran(tmp_path / "printed", "sh", "-c", "echo hello >&2; exit 1")
+    trace = f".callboard/layers/traces/{session}/sessions/{session}/attempts/0001_worker"
+    assert found == f"deterministic (exit 1); what it printed is in {trace}"
+    assert (tmp_path / "printed" / trace / "stderr.log").read_text() == "hello\n"
+
+
+def test_requests_that_are_put_away_are_told(tmp_path: Path) -> None:
+    code = (
+        "import json, pathlib, sys; paths = json.load(open(sys.argv[1]))['paths'];"
+        "pathlib.Path(paths['child_requests'], 'junk.json').write_text('{')"
+    )
+    here = Layered.make(
+        tmp_path / "repository", (sys.executable, "-c", code, "{assignment}"), turns=1
+    )
+    session = here.begin()
+    lines = here.call("run").stderr.splitlines()
+    assert f"{session}  put 1 child request away; callboard layers requests says why" in lines
+    assert "junk.json" in here.call("requests").stdout
+
+
+def test_one_step_is_told_once(here: Layered) -> None:
+    session = here.begin()
+    answer = here.call("run", "--once")
+    assert (answer.status, answer.stderr) == (0, "")
+    assert answer.stdout == f"{session}  began 0001_worker\n"

@@ -108,6 +108,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A closed record: no field may be added, and none may be missing that has no default."""
 
 
+class Event(Record, frozen=True, kw_only=True, tag_field="kind"):
+    """What all events have: when it was told, and of which layer."""
+
+    at_ms: Time
+    session_id: Id
+
+
 R = TypeVar("R")
 
 

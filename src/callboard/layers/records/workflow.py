@@ -111,4 +111,6 @@ class WorkflowContract(Record, frozen=True, kw_only=True):
     """Who may make an eval receipt."""
     caps: Caps
     recovery: Literal["drain", "reap"]
-    """What becomes of a harness that outlived its coordinator's attempt runner."""
+    """What becomes of what an attempt left running when its runner died: `drain` awaits it for the
+    rest of the harness's time, `reap` ends it at once. On Linux the harness's own process has gone
+    with its runner already."""

@@ -15,7 +15,7 @@ from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, layers_options
 from callboard.surfaces.cli.endings import NOTHING
 from callboard.surfaces.cli.layers.place import opened, session_option
-from callboard.surfaces.cli.layers.words import plain_document, step_line, step_text
+from callboard.surfaces.cli.layers.words import plain_document, refused_line, step_line, step_text
 from callboard.surfaces.cli.render import emit, write_text
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def run(ctx: click.Context, session: str | None, once: bool) -> None:
     it paused, and with 4 where another process coordinates the layers of this repository.
     """
     layers = opened(ctx)
-    told = _silent if ctx.ensure_object(Chosen).json else _tell
+    # The one step of --once is what the command answers with.
+    told = _silent if once or ctx.ensure_object(Chosen).json else _tell
     with _pausing() as stop:
         last = layers.run(session, once=once, stop=stop, told=told)
     emit(ctx, {"step": plain_document(last)}, lambda: step_text(last))
@@ -67,9 +68,12 @@ def _pausing() -> Iterator[Event]:
 
 
 def _tell(step: Step) -> None:
-    if step.did not in ("over", "paused"):
-        write_text([step_line(step)], err=True)
+    if step.did in ("over", "paused"):
+        return
+    if step.refused:
+        write_text([refused_line(step)], err=True)
+    write_text([step_line(step)], err=True)
 
 
 def _silent(_step: Step) -> None:
-    """Nothing but the one document is wanted."""
+    """Nothing but the answer is wanted."""

@@ -118,15 +118,18 @@ def step_line(step: Step) -> str:
     return f"{step.session_id}  {_done(step)}"
 
 
+def refused_line(step: Step) -> str:
+    """What was pending and became no child layer in a step that refused some."""
+    put_away = f"put {count(step.refused, 'child request')} away"
+    return f"{step.session_id}  {put_away}; callboard layers requests says why"
+
+
 def _done(step: Step) -> str:
-    if step.did == "decided":
-        if step.detail:
-            return f"made child layer {step.detail}"
-        return "put a child request away; callboard layers requests says why"
     words = {
+        "decided": f"made child layer {step.detail}",
         "repaired": "finished what a crash had cut short",
         "unwound": f"took in what child layer {step.detail} came to",
-        "stopped": f"is over: {step.detail}",
+        "stopped": f"has reached its end: {step.detail}",
         "over": f"is over: {step.detail}",
         "began": f"began {step.detail}",
         "finished": step.detail,
@@ -136,6 +139,8 @@ def _done(step: Step) -> str:
 
 def step_text(step: Step) -> Iterable[Block]:
     """The step that a run ended with."""
+    if step.refused:
+        yield refused_line(step)
     if step.did != "paused":
         yield step_line(step)
         return
@@ -251,5 +256,8 @@ def inspection_text(found: Inspection) -> Iterable[Block]:
     for word in ("changed", "missing", "added"):
         yield from (bad(f"{word}: {path}") for path in getattr(found, word))
     yield from (f"never digested: {path}" for path in found.skipped)
+    if not found.complete:
+        yield bad("there was more than a manifest may name: nothing can be told of the rest")
     if found.is_sound:
-        yield "Everything is as it was sealed."
+        whole = "Everything" if found.complete else "All that it names"
+        yield f"{whole} is as it was sealed."
