@@ -1,7 +1,7 @@
 """The lines that the pages give for real agents: each works with a program of that name.
 
-The programs are scripts with the options of those agents; whatever else they are given, or where
-the prompt is not where they look for it, they fail. They go on as the scripted agent of the example.
+The programs are scripts with the options of those agents; given anything else, or the prompt in
+another place than they look for it, they fail. They go on as the scripted agent of the example.
 """
 
 from __future__ import annotations
