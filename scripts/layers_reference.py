@@ -172,7 +172,11 @@ def _section(kind: Kind, meanings: Mapping[str, str], used: set[str]) -> str:
                 raise SystemExit(f"FIELDS in scripts/layers_meanings.py: add {own}")
             used.add(key)
             meaning = meanings[key]
-        rows += f"| `{field.name}` | {_typed(field)} | {_default(field)} | {meaning} |\n"
+        typed = _typed(field)
+        if not typed.endswith(" or null"):
+            # The same field is never null in another record.
+            meaning = meaning.partition("; null")[0]
+        rows += f"| `{field.name}` | {typed} | {_default(field)} | {meaning} |\n"
     told = inspect.cleandoc(kind.__doc__ or "")
     return f"""## {kind.__name__}
 

@@ -305,6 +305,22 @@ def test_a_runner_that_cannot_be_known_is_left_alone(
     assert not scene.attempt.path("result.json").exists()
 
 
+def test_a_dead_harness_does_not_tell_of_a_runner_that_cannot_be_known(
+    staged: Callable[..., Scene],
+) -> None:
+    scene = staged()
+    scene.go()
+    recorded(scene, host="elsewhere/0123")
+    path = scene.attempt.path("process.json")
+    process = json.loads(path.read_bytes())
+    # A number of this machine that another process had before.
+    process["leader"] = current().document() | {"started": 1}
+    path.write_bytes(trees.as_json(process))
+    assert refused(scene.carry_out).code == "attempt_undecided"
+    assert scene.executions() == []
+    assert not scene.attempt.path("result.json").exists()
+
+
 @pytest.mark.parametrize("data", [b"", b"{}", b"\0" * 100])
 def test_a_damaged_record_of_a_runner_decides_nothing(
     staged: Callable[..., Scene], data: bytes

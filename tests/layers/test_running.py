@@ -128,7 +128,8 @@ def test_a_harness_that_takes_too_long_is_ended(root: Path) -> None:
     result = carried_out(attempt)
     assert (result.classification, result.detail, result.signal) == ("crash", "timed_out", 9)
     assert result.survivors == ()
-    assert result.duration_ms >= 2000
+    # A second of its time, and one of grace.
+    assert 2000 <= result.duration_ms < 30_000
 
 
 def test_output_beyond_the_limit_is_drained_and_dropped(root: Path) -> None:

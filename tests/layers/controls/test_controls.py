@@ -549,6 +549,23 @@ def test_a_receipt_has_to_be_one_of_this_layers_own(tmp_path: Path, name: str) -
     assert found.value.code == code
 
 
+def test_a_receipt_is_of_a_role_that_may_run_the_checks(tmp_path: Path) -> None:
+    """The attempt that is named is real, and so is its role."""
+    machine = Machine(tmp_path, sets=sets)
+    helper = machine.begin()
+    assert helper.document["identity"]["role"] == "helper"
+    machine.end()
+    attempt = machine.begin()
+    ref = machine.pass_checks(attempt)
+    path = attempt.path("eval_receipts") / ref.rpartition("/")[2]
+    forged = {"role": "helper", "attempt_id": helper.id}
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | forged))
+    with pytest.raises(CallboardError) as found:
+        machine.layers.control(attempt.assignment, "goal_met", eval_receipt_ref=ref)
+    assert found.value.code == "eval_receipt_unknown"
+    assert "the role helper may not run the checks" in found.value.message
+
+
 def test_a_parents_receipt_is_not_its_childs(machine: Machine) -> None:
     attempt = machine.begin()
     machine.pass_checks(attempt)

@@ -87,6 +87,8 @@ def test_killed_after_any_effect_the_end_is_the_same(
         with pytest.raises(Killed):
             made.decide(killing(at))
         assert gone_on(made) == whole, (at, place)
+        # What was built for nobody, or half, is no child and does not stay.
+        assert list(made.root_path.rglob(".*.building")) == [], (at, place)
 
 
 def gone_on(made: Parent) -> dict[str, Any]:

@@ -77,11 +77,49 @@ def test_a_harness_that_is_named_stands_in_every_role(tmp_path: Path) -> None:
     made = here.ask("init", "--harness", "agent --say 'two words'")
     configs = [name for name in made["written"] if name.endswith("/config.yaml")]
     assert len(configs) == 8
-    assert made["without_harness"] == []
+    assert (made["without_harness"], made["harness_unchanged"]) == ([], [])
     for name in configs:
         assert 'command: ["agent", "--say", "two words"]' in (here.folder / name).read_text()
-    assert here.ask("init") == {"written": [], "without_harness": []}
+    assert here.ask("init") == {"written": [], "without_harness": [], "harness_unchanged": []}
     assert here.ask("start", "--goal", "Do it")["workflow_set"] == "planner_dispatcher"
+
+
+def test_a_harness_that_reaches_no_role_is_told(tmp_path: Path) -> None:
+    here = Layered(tmp_path / "new")
+    here.folder.mkdir()
+    git("init", "-q", cwd=here.folder)
+    here.ask("init", "--set", "inner_outer_eval")
+    told = here.call("init", "--harness", "agent -p").stdout
+    assert "The roles of inner_outer_eval keep the command that they have." in told
+    assert "`command:` in .callboard/workflow_sets/inner_outer_eval/workflows/ROLE/" in told
+    assert "The roles of planner_dispatcher" not in told
+    again = here.ask("init", "--harness", "other")
+    assert again["harness_unchanged"] == ["inner_outer_eval", "planner_dispatcher"]
+    left = here.folder / ".callboard/workflow_sets/inner_outer_eval/workflows/outer/config.yaml"
+    assert left.read_text().count("command: []") == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "mode", "words"),
+    [
+        ("nowhere-there", None, "(ENOENT), no such program is found: see harness.command"),
+        ("plain", 0o644, "(EACCES), the program may not be executed: see harness.command"),
+        ("plain", 0o755, "(ENOEXEC), this is no program that can be executed: see harness."),
+    ],
+)
+def test_an_agent_that_cannot_be_started_is_told_in_words(
+    tmp_path: Path, command: str, mode: int | None, words: str
+) -> None:
+    file = tmp_path / command
+    if mode is not None:
+        file.write_text("No program\n")
+        file.chmod(mode)
+    here = Layered.make(tmp_path / "repository", (str(file),))
+    session = here.begin()
+    ran = here.call("run", "--session", session)
+    assert f"0001_worker: deterministic {words}" in ran.stderr
+    assert ran.status == 1
+    assert f"each layer: callboard layers status --session {session}\n" in ran.stderr
 
 
 @pytest.mark.parametrize("words", ["'half", "", "   "])
@@ -240,7 +278,9 @@ def test_several_trees_have_to_be_told_apart(here: Layered) -> None:
     shown = here.call("run")
     assert all(f"  {one}\n" in shown.stderr for one in ids)
     assert here.ask("next", "--session", ids[0])["session_id"] == ids[0]
-    # What start says next names the tree.
+    # What is to be typed next names the tree.
+    stopped = here.call("stop", "--reason", "x", "--session", ids[1]).stdout
+    assert stopped.endswith(f"it ends with: callboard layers run --session {ids[1]}\n")
     assert re.search(rf"next: callboard .*layers run --session {ID.pattern}", _begun(here))
 
 

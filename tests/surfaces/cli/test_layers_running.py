@@ -51,6 +51,15 @@ def test_a_pause_leaves_the_agent_at_work_and_the_next_run_takes_up_its_result(
     assert json.loads((attempt / "result.json").read_bytes())["classification"] == "success"
 
 
+def test_what_to_type_after_a_pause_names_the_tree_that_was_named(here: Layered) -> None:
+    here.begin("another")
+    session = here.begin()
+    running = here.process("run", "--session", session)
+    until((here.folder / "begun").exists)
+    paused = end(running, signal_number=signal.SIGINT)
+    assert paused.stdout.endswith(f" go on: callboard layers run --session {session}\n")
+
+
 def test_a_pause_in_json_is_one_document(here: Layered) -> None:
     session = here.begin()
     running = here.process("run", "--json")

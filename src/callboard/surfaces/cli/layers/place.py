@@ -67,7 +67,10 @@ def _missing(folder: str, found: str) -> CallboardError:
     )
 
 
-def session_option(text: str = "The root layer (default: the only one).") -> Callable[[C], C]:
+_ROOT = "The root layer (default: the only one, or the only one that is not over)."
+
+
+def session_option(text: str = _ROOT) -> Callable[[C], C]:
     """`--session ID`."""
     return click.option("--session", metavar="ID", callback=_named, help=text)
 

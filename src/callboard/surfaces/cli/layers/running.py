@@ -15,7 +15,13 @@ from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, layers_options
 from callboard.surfaces.cli.endings import NOTHING
 from callboard.surfaces.cli.layers.place import opened, session_option
-from callboard.surfaces.cli.layers.words import plain_document, refused_line, step_line, step_text
+from callboard.surfaces.cli.layers.words import (
+    of_tree,
+    plain_document,
+    refused_line,
+    step_line,
+    step_text,
+)
 from callboard.surfaces.cli.render import emit, write_text
 
 if TYPE_CHECKING:
@@ -39,14 +45,14 @@ def run(ctx: click.Context, session: str | None, once: bool) -> None:
     told = _silent if once or ctx.ensure_object(Chosen).json else _tell
     with _pausing() as stop:
         last = layers.run(session, once=once, stop=stop, told=told)
-    emit(ctx, {"step": plain_document(last)}, lambda: step_text(last))
+    emit(ctx, {"step": plain_document(last)}, lambda: step_text(last, session))
     if last.did == "paused":
         ctx.exit(NOTHING)
     if last.did == "over" and last.detail != "goal_met":
         raise CallboardError(
             "goal_not_met",
             f"the tree is over, and its goal is not met: {last.detail}",
-            "look at what became of each layer: callboard layers status",
+            f"look at what became of each layer: {of_tree('callboard layers status', session)}",
             {"session_id": last.session_id, "stop_reason": last.detail},
         )
 

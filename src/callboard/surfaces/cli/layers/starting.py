@@ -42,10 +42,16 @@ def init(ctx: click.Context, names: tuple[str, ...], harness: str | None) -> Non
     """
     words = _words(harness)
     found = opened(ctx)
-    written = [file for name in names or found.packaged() for file in found.init(name, words)]
-    unnamed = [] if words else [file for file in written if file.endswith("/config.yaml")]
-    document = {"written": written, "without_harness": unnamed}
-    emit(ctx, document, lambda: init_text(written, unnamed))
+    by_set = {name: found.init(name, words) for name in names or found.packaged()}
+    written = [file for files in by_set.values() for file in files]
+    configs = {file for file in written if file.endswith("/config.yaml")}
+    unnamed = [] if words else sorted(configs)
+    # A command that is named for roles that are there already reaches none of them.
+    unchanged = [
+        name for name, files in by_set.items() if words and not configs.intersection(files)
+    ]
+    document = {"written": written, "without_harness": unnamed, "harness_unchanged": unchanged}
+    emit(ctx, document, lambda: init_text(written, unnamed, unchanged))
 
 
 def _words(harness: str | None) -> list[str]:

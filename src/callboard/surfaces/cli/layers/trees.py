@@ -14,6 +14,7 @@ from callboard.surfaces.cli.layers.words import (
     choice_text,
     findings_text,
     node_document,
+    of_tree,
     plain_document,
     status_text,
 )
@@ -74,7 +75,8 @@ def stop(ctx: click.Context, reason: str, now: bool, session: str | None) -> Non
     """
     first = opened(ctx).stop(reason, session, at_once=now)
     text = "the tree is asked to end" if first else "it was asked to end before; that reason stays"
-    emit(ctx, {"asked": first}, lambda: [text, Hint("callboard layers run", lead="it ends with: ")])
+    run = Hint(of_tree("callboard layers run", session), lead="it ends with: ")
+    emit(ctx, {"asked": first}, lambda: [text, run])
 
 
 @click.command(short_help="Validate trees: topology, hashes, records.")

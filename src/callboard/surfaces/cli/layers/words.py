@@ -39,6 +39,12 @@ _NO_CHOICE = {
     "terminal": "It is over: no role goes any more.",
 }
 
+_NEVER_STARTED = {
+    "ENOENT": "no such program is found",
+    "EACCES": "the program may not be executed",
+    "ENOEXEC": "this is no program that can be executed",
+}
+
 
 def plain_document(value: Any) -> Any:
     """A record or an answer as JSON."""
@@ -113,6 +119,11 @@ def _phase(node: Node) -> str:
     return "ready"
 
 
+def of_tree(command: str, session: str | None) -> str:
+    """A command to be typed next, for the tree that the user named."""
+    return command if session is None else f"{command} --session {session}"
+
+
 def step_line(step: Step) -> str:
     """What one step of the machine did, after the layer it did it in."""
     return f"{step.session_id}  {_done(step)}"
@@ -132,13 +143,20 @@ def _done(step: Step) -> str:
         "stopped": f"has reached its end: {step.detail}",
         "over": f"is over: {step.detail}",
         "began": f"began {step.detail}",
-        "finished": step.detail,
+        "finished": _ended(step.detail),
     }
     return words.get(step.did, f"{step.did} {step.detail}".rstrip())
 
 
-def step_text(step: Step) -> Iterable[Block]:
-    """The step that a run ended with."""
+def _ended(detail: str) -> str:
+    """How an attempt ended; where its agent could not even be started, that is said in words."""
+    reason = detail.rpartition("(")[2].removesuffix(")")
+    said = _NEVER_STARTED.get(reason)
+    return detail if said is None else f"{detail}, {said}: see harness.command of its role"
+
+
+def step_text(step: Step, session: str | None) -> Iterable[Block]:
+    """The step that a run ended with; `session` is the tree, where the user named one."""
     if step.refused:
         yield refused_line(step)
     if step.did != "paused":
@@ -151,12 +169,17 @@ def step_text(step: Step) -> Iterable[Block]:
     else:
         yield f"paused before the next attempt of layer {step.session_id}"
         lead = "to go on: "
-    yield Hint("callboard layers run", lead=lead)
+    yield Hint(of_tree("callboard layers run", session), lead=lead)
 
 
-def init_text(written: Sequence[str], unnamed: Sequence[str]) -> Iterable[Block]:
+def init_text(
+    written: Sequence[str], unnamed: Sequence[str], unchanged: Sequence[str]
+) -> Iterable[Block]:
     """What was written, and what to do before a tree can begin."""
     yield from written or ["Every file is there already; nothing was changed."]
+    for name in unchanged:
+        yield f"The roles of {name} keep the command that they have. To change it, write it over"
+        yield f"`command:` in .callboard/workflow_sets/{name}/workflows/ROLE/config.yaml."
     if unnamed:
         yield "No agent is named yet. Write its command line over `command: []` in:"
         yield from (f"  {file}" for file in unnamed)
