@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from callboard.errors import CallboardError
+from callboard.layers import tree
 from callboard.layers.checking.findings import Findings
 from callboard.layers.disk import Disk, Kind, Survey
+from callboard.layers.names import is_id
 from callboard.layers.records.base import MAX_RECORD_BYTES, Record, digest
 from callboard.layers.stored import parse_record, read_file
 
@@ -47,6 +49,11 @@ class Desk:
         """Whether something lies there."""
         folder, _, name = place.rpartition("/")
         return any(name == found for found, _ in self.entries(folder))
+
+    def is_layer(self, folder: str, name: str, kind: Kind) -> bool:
+        """Whether this is the folder of a layer, and not only called like one."""
+        place = f"{folder}/{name}"
+        return kind == "folder" and is_id(name) and any(map(self.has, tree.marks(place)))
 
     def data(self, place: str, limit_bytes: int = MAX_RECORD_BYTES) -> bytes | None:
         """The bytes of a file that has to be there; None: a finding says why not."""
@@ -100,7 +107,8 @@ class Desk:
         if kind == "other":
             self.findings.add("file_not_regular", place, "it is a link, a pipe or a device")
         elif name.startswith(".") and name.endswith(_LEFT_OVER):
-            self.findings.add("temporary_file", place, "a write was not finished")
+            what = "a folder that is built" if kind == "folder" else "a write that is not finished"
+            self.findings.add("temporary_file", place, what)
         elif not expected:
             what = "folder" if kind == "folder" else "file"
             self.findings.add("foreign_file", place, f"a {what} of this name belongs to nothing")

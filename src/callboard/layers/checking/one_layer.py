@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from callboard.errors import CallboardError
-from callboard.layers import tree
+from callboard.layers import tree, updates
 from callboard.layers.checking.attempts import check_attempts
 from callboard.layers.checking.desk import MAX_INPUT_BYTES, Desk
 from callboard.layers.names import is_id
@@ -101,17 +101,34 @@ def _check_inventory(desk: Desk, facts: Facts) -> None:
     for name, kind in desk.entries(facts.file("child_requests")):
         expected = kind == "folder" and name in ("accepted", "pending", "rejected")
         desk.stray(facts.file("child_requests"), name, kind, expected=expected)
-    for folder in ("children", "attempts"):
-        for name, kind in desk.entries(facts.file(folder)):
-            expected = kind == "folder" and is_id(name)
-            desk.stray(facts.file(folder), name, kind, expected=expected)
+    for name, kind in desk.entries(facts.file("attempts")):
+        expected = kind == "folder" and is_id(name)
+        desk.stray(facts.file("attempts"), name, kind, expected=expected)
+    for name, kind in desk.entries(facts.file("children")):
+        expected = desk.is_layer(facts.file("children"), name, kind)
+        desk.stray(facts.file("children"), name, kind, expected=expected)
     for folder in ("child_requests/accepted", "child_outcomes", "parent_acceptance", "trace_seals"):
         for name, kind in desk.entries(facts.file(folder)):
             expected = kind == "file" and name.endswith(".json")
             desk.stray(facts.file(folder), name, kind, expected=expected)
     for folder in _AGENTS:
         for name, kind in desk.entries(facts.file(folder)):
-            desk.stray(facts.file(folder), name, kind, expected=True)
+            if f"{folder}/{name}" != updates.NAME:
+                desk.stray(facts.file(folder), name, kind, expected=True)
+    _check_updates(desk, facts)
+
+
+def _check_updates(desk: Desk, facts: Facts) -> None:
+    place = facts.file(updates.NAME)
+    if not desk.has(place):
+        return
+    try:
+        wrong = updates.unreadable(desk.disk, place)
+    except CallboardError as error:
+        desk.findings.refused(place, error)
+        return
+    if wrong is not None:
+        desk.findings.add("updates_unreadable", place, wrong)
 
 
 def _check_frozen(desk: Desk, facts: Facts) -> WorkflowContract | None:
