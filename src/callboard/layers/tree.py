@@ -14,7 +14,7 @@ from callboard.errors import CallboardError
 from callboard.layers.disk import Disk
 from callboard.layers.names import is_id
 from callboard.layers.records.base import Record, digest, encode
-from callboard.layers.records.requests import ChildrenIndex
+from callboard.layers.records.requests import MAX_INDEX_BYTES, ChildrenIndex
 from callboard.layers.records.session import GoalContract, Session
 from callboard.layers.records.state import State
 from callboard.layers.records.workflow import WorkflowContract
@@ -163,14 +163,15 @@ def write_state(disk: Disk, layer: Layer, state: State) -> None:
 
 def read_children(disk: Disk, layer: Layer) -> ChildrenIndex:
     """All children that the layer ever had, in the order of their acceptance."""
-    return read_record(disk, layer.file("children.json"), ChildrenIndex)
+    place = layer.file("children.json")
+    return read_record(disk, place, ChildrenIndex, limit_bytes=MAX_INDEX_BYTES)
 
 
 def write_children(disk: Disk, layer: Layer, index: ChildrenIndex) -> None:
     """Publish the next index; `state_conflict` unless its revision is the stored one and 1."""
     place = layer.file("children.json")
     _next(place, read_children(disk, layer).revision, index.revision)
-    disk.publish(place, bounded(place, index))
+    disk.publish(place, bounded(place, index, MAX_INDEX_BYTES))
 
 
 def read_goal(disk: Disk, layer: Layer) -> GoalContract:

@@ -63,15 +63,17 @@ class Desk:
             self.findings.refused(place, error)
             return None
 
-    def record(self, place: str, kind: type[R]) -> R | None:
+    def record(self, place: str, kind: type[R], limit_bytes: int = MAX_RECORD_BYTES) -> R | None:
         """The record that has to be there; None: a finding says why it is not."""
-        data = self.data(place)
-        return None if data is None else self.parsed(place, data, kind)
+        data = self.data(place, limit_bytes)
+        return None if data is None else self.parsed(place, data, kind, limit_bytes)
 
-    def parsed(self, place: str, data: bytes, kind: type[R]) -> R | None:
+    def parsed(
+        self, place: str, data: bytes, kind: type[R], limit_bytes: int = MAX_RECORD_BYTES
+    ) -> R | None:
         """The record in bytes that were read from `place`."""
         try:
-            return parse_record(data, kind, place)
+            return parse_record(data, kind, place, limit_bytes)
         except CallboardError as error:
             self.findings.refused(place, error)
             return None

@@ -14,6 +14,7 @@ from callboard.layers.records.control import ControlRejection
 from callboard.layers.records.evaluation import EvalReceipt
 from callboard.layers.records.outcomes import ChildOutcome, ParentAcceptance
 from callboard.layers.records.requests import (
+    MAX_INDEX_BYTES,
     Acceptance,
     ChildrenIndex,
     ChildRequest,
@@ -177,7 +178,7 @@ def _check_state(desk: Desk, facts: Facts) -> None:
 
 
 def _check_index(desk: Desk, facts: Facts) -> None:
-    facts.index = desk.record(facts.file("children.json"), ChildrenIndex)
+    facts.index = desk.record(facts.file("children.json"), ChildrenIndex, MAX_INDEX_BYTES)
 
 
 def _check_requests(desk: Desk, facts: Facts) -> None:

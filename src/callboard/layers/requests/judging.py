@@ -5,12 +5,11 @@ Source: specification 3; layers.md §4 (accepting a request).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from callboard.errors import CallboardError
-from callboard.layers import names, sets, stored, tree, work_items
+from callboard.layers import names, reach, sets, stored, tree, work_items
 from callboard.layers.around import Around
 from callboard.layers.records import base
 from callboard.layers.records.requests import (
@@ -21,6 +20,7 @@ from callboard.layers.records.requests import (
     DispatchSnapshot,
     Rejection,
 )
+from callboard.layers.records.session import MAX_CHILDREN, MAX_DESCENDANTS
 from callboard.layers.records.state import State
 from callboard.layers.requests import inputs
 from callboard.layers.requests.places import (
@@ -32,12 +32,6 @@ from callboard.layers.requests.places import (
     snapshot_ref,
 )
 from callboard.layers.tree import Layer
-
-MAX_PATH_BYTES = 4096
-_DEEPER_BYTES = 400
-"""For what lies in a layer's folder, and is named by its absolute path."""
-_ENTRY_BYTES = 8192
-"""More than one entry of `children.json` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +222,19 @@ def _check_limits(around: Around, root: Layer, layer: Layer, state: State, known
     below = _descendants(around, root.place)
     depth = layer.session.depth + 1
     for code, what, found, limit in (
-        ("depth_limit", "depth", depth, min(limits.max_depth, _deepest(around, layer))),
-        ("children_limit", "children of this layer", made + 1, limits.max_children),
-        ("descendants_limit", "layers below the root", below + 1, limits.max_descendants),
+        ("depth_limit", "depth", depth, min(limits.max_depth, tree.MAX_DEPTH)),
+        (
+            "children_limit",
+            "children of this layer",
+            made + 1,
+            min(limits.max_children, MAX_CHILDREN),
+        ),
+        (
+            "descendants_limit",
+            "layers below the root",
+            below + 1,
+            min(limits.max_descendants, MAX_DESCENDANTS),
+        ),
     ):
         if found > limit:
             raise CallboardError(
@@ -239,23 +243,7 @@ def _check_limits(around: Around, root: Layer, layer: Layer, state: State, known
                 "do the work in this layer; the limits were frozen when the root was started",
                 {"found": found, "limit": limit},
             )
-    size = len(base.encode(known.index)) + _ENTRY_BYTES
-    if size > base.MAX_RECORD_BYTES:
-        raise CallboardError(
-            "children_limit",
-            f"one more child would make children.json {size} bytes long, and more than"
-            f" {base.MAX_RECORD_BYTES} are never read",
-            "end this layer and go on in a new one",
-            {"found": size, "limit": base.MAX_RECORD_BYTES},
-        )
-
-
-def _deepest(around: Around, layer: Layer) -> int:
-    """How deep a layer may lie on this machine, where no path may be longer than others take."""
-    own = len(os.fsencode(around.disk.path(layer.place)))
-    step = len(layer.session.session_id) + len("/children/")
-    fits = own + step + _DEEPER_BYTES <= MAX_PATH_BYTES
-    return tree.MAX_DEPTH if fits else layer.session.depth
+    reach.check_child(around.disk, layer)
 
 
 def _descendants(around: Around, place: str) -> int:
