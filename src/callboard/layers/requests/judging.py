@@ -5,13 +5,14 @@ Source: specification 3; layers.md §4 (accepting a request).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callboard.errors import CallboardError
 from callboard.layers import names, reach, sets, stored, tree, work_items
 from callboard.layers.around import Around
 from callboard.layers.records import base
+from callboard.layers.records.attempt import AttemptFinished
 from callboard.layers.records.requests import (
     Acceptance,
     ChildEntry,
@@ -174,11 +175,8 @@ def _check_origin(
 ) -> None:
     """The attempt was one of this layer, has ended, may ask, and asks for nothing else."""
     attempt_id = request.origin.parent_attempt_id
-    number, _, role = attempt_id.partition("_")
     contract = tree.read_contract(around.disk, layer)
-    place = layer.file("attempts", attempt_id, "finished.json")
-    was_begun = number.isdecimal() and int(number) <= state.iteration
-    if role not in contract.request_roles or not was_begun or around.disk.kind(place) != "file":
+    if not _has_ended(around, layer, state, attempt_id, contract.request_roles):
         raise CallboardError(
             "request_origin_unknown",
             f"{attempt_id!r} is no attempt of this layer that has ended and may ask for a child",
@@ -188,6 +186,25 @@ def _check_origin(
     for one in known.accepted:
         if one.attempt_id == attempt_id:
             raise not_alone(attempt_id, f"has published the request {one.request_id!r} already")
+
+
+def _has_ended(
+    around: Around, layer: Layer, state: State, attempt_id: str, roles: Sequence[str]
+) -> bool:
+    """Whether the attempt is one of these roles, and on record as one that was taken in."""
+    number, _, role = attempt_id.partition("_")
+    if role not in roles or not number.isdecimal() or int(number) > state.iteration:
+        return False
+    if attempt_id != names.attempt_id(int(number), role):
+        return False
+    place = layer.file("attempts", attempt_id, "finished.json")
+    try:
+        found = stored.read_record(around.disk, place, AttemptFinished)
+    except CallboardError as error:
+        if error.code == "layer_corrupt":
+            return False
+        raise
+    return (found.attempt_id, found.role) == (attempt_id, role)
 
 
 def not_alone(attempt_id: str, what: str) -> CallboardError:

@@ -211,9 +211,7 @@ def _missing(disk: Disk, name: str) -> CallboardError:
     guess = "" if meant == name else near(name, known)
     install = f"`callboard layers init --set NAME` installs one of {', '.join(packaged())}"
     if meant in packaged() and meant not in there:
-        install = (
-            f"`callboard layers init --set {meant}` puts it there; it is packaged"
-        )
+        install = f"`callboard layers init --set {meant}` puts it there; it is packaged"
     return CallboardError(
         "workflow_set_missing",
         f"the repository has no workflow set {quoted(name)}{guess}",
