@@ -222,6 +222,7 @@ MEANINGS = {
     "patch_refused": "a patch holds what may not be delivered",
     "patch_unavailable": "a patch cannot be made in this run",
     "path_invalid": "a path leads elsewhere than it may",
+    "path_too_long": "layers would lie so deep that their files had no path",
     "path_taken": "a commit has something else where a file is to be put",
     "payload_limit": "a node's payload is larger than the policy allows",
     "pending_limit": "a pool would have too many unsettled nodes",

@@ -379,6 +379,46 @@ def test_every_other_change_is_durable_too(disk: Disk, syncs: list[str]) -> None
     assert syncs == ["rmdir a/b", f"{root}/a", "rmdir a", root]
 
 
+class _KilledError(BaseException):
+    pass
+
+
+def test_a_folder_whose_maker_was_killed_before_it_was_durable_is_made_so(
+    disk: Disk, syncs: list[str]
+) -> None:
+    root = str(disk.root)
+
+    def killed_at(place: str) -> Disk:
+        def effect(step: str, at: str) -> None:
+            if (step, at) == ("make", place):
+                raise _KilledError
+
+        return Disk(disk.root, effect)
+
+    with pytest.raises(_KilledError):
+        killed_at("a/b").make_folder("a/b/c")
+    syncs.clear()
+    disk.make_folder("a/b/c")
+    assert syncs == [f"{root}/a/b", f"{root}/a"]
+    with pytest.raises(_KilledError):
+        killed_at("a/b/c/d").make_folder("a/b/c/d")
+    syncs.clear()
+    disk.make_folder("a/b/c/d")
+    assert syncs == [f"{root}/a/b/c"]
+
+
+def test_a_file_that_is_there_already_is_durable_too(disk: Disk, syncs: list[str]) -> None:
+    def effect(step: str, _place: str) -> None:
+        if step == "link":
+            raise _KilledError
+
+    with pytest.raises(_KilledError):
+        Disk(disk.root, effect).publish_new("x", b"first")
+    syncs.clear()
+    assert not disk.publish_new("x", b"second")
+    assert syncs[-1] == str(disk.root)
+
+
 # --- faults ---------------------------------------------------------------------------------------
 
 

@@ -57,8 +57,8 @@ def repository_of(path: Path) -> Path:
 def read(around: Around, path: Path) -> Assigned:
     """The attempt whose assignment lies at the absolute `path`.
 
-    Raises `assignment_stale` where it is not the attempt that its layer has under way, and
-    `assignment_invalid` where the file is not that of an attempt of this repository.
+    Raises `assignment_stale` where it is not, to the byte, that of the attempt that its layer has
+    under way, and `assignment_invalid` where the file is not that of an attempt of this repository.
     """
     claimed = _read(path)
     layer = tree.read_layer(around.disk, _layer_place(around, path, claimed))
@@ -67,22 +67,24 @@ def read(around: Around, path: Path) -> Assigned:
     folder = layer.file("attempts", attempt_id)
     # Read once more through open folders: these bytes are judged, and these are believed.
     data = around.disk.read(f"{folder}/{ASSIGNMENT}", MAX_ASSIGNMENT_BYTES)
-    is_current = (
-        state.task is not None
-        and state.task.attempt_id == attempt_id
-        and state.task.assignment_sha256 == base.digest(data)
-        and around.disk.kind(f"{folder}/result.json") is None
-    )
-    if not is_current:
+    if state.task is None or state.task.attempt_id != attempt_id:
         now = "no attempt" if state.task is None else state.task.attempt_id
-        raise CallboardError(
-            "assignment_stale",
-            f"the attempt {attempt_id} is not under way in layer {layer.session.session_id}: "
-            f"{now} is",
-            "only the attempt that its layer has under way may use this command",
-            {"attempt": attempt_id, "session": layer.session.session_id, "under_way": now},
-        )
+        raise _stale(layer, attempt_id, f"there, {now} is", now)
+    if around.disk.kind(f"{folder}/result.json") is not None:
+        raise _stale(layer, attempt_id, "the attempt has ended", attempt_id)
+    if state.task.assignment_sha256 != base.digest(data):
+        raise _stale(layer, attempt_id, "it was edited since it was frozen", attempt_id)
     return Assigned(layer, state, tree.read_contract(around.disk, layer), _parsed(data))
+
+
+def _stale(layer: Layer, attempt_id: str, what: str, now: str) -> CallboardError:
+    return CallboardError(
+        "assignment_stale",
+        f"the assignment of {attempt_id} speaks for no attempt under way in layer"
+        f" {layer.session.session_id}: {what}",
+        "only the attempt that its layer has under way may use this command",
+        {"attempt": attempt_id, "session": layer.session.session_id, "under_way": now},
+    )
 
 
 def _read(path: Path) -> Assignment:

@@ -28,19 +28,22 @@ _MAX_INPUT_BYTES = 16 * 1024 * 1024
 def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State:
     """The layer's state with an attempt of `role` as its task."""
     iteration = state.iteration + 1
+    told = updates.standing(around, layer, state)
     given = attempts.Given(
         config=stored.read_file(around.disk, layer.file("workflows", role.name, "config.yaml")),
         prompt=stored.read_file(around.disk, layer.file("workflows", role.name, "prompt.md")),
         iteration=iteration,
         state=state,
         goal=tree.read_goal(around.disk, layer),
-        updates=updates.waiting(around, layer, state.updates_delivered),
+        updates=told.waiting(),
         inputs=_inputs(around, layer),
         git_head=_head(around),
         request_id=layer.session.request_id,
         work_item_id=layer.session.parent_work_item_id,
     )
     frozen = attempts.freeze(around.disk, layer, role, given, render)
+    # By what was frozen: one that was taken up may have been told less than there is now.
+    updates_to = told.delivered + len(frozen.assignment.updates)
     state = structs.replace(
         state,
         revision=state.revision + 1,
@@ -50,8 +53,8 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
             role=role.name,
             iteration=iteration,
             assignment_sha256=frozen.assignment_sha256,
-            # By what was frozen: one that was taken up may have been told less than there is now.
-            updates_to=state.updates_delivered + len(frozen.assignment.updates),
+            updates_to=updates_to,
+            updates_sha256=told.sha256(updates_to),
             work_item_id=layer.session.parent_work_item_id,
         ),
         changed_at_ms=around.clock.now_ms(),

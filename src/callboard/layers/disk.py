@@ -141,17 +141,35 @@ class Disk:
     def make_folder(self, place: str) -> None:
         """Make a folder with all above it, as far as they are not there."""
         steps = _steps(place)
+        there = ""
         for count in range(1, len(steps) + 1):
-            self._make_one("/".join(steps[:count]))
+            step = "/".join(steps[:count])
+            if not self._make_one(step):
+                there = step
+            elif there:
+                self._sync_name(there)
+                there = ""
+        if there:
+            self._sync_name(there)
 
-    def _make_one(self, place: str) -> None:
+    def _make_one(self, place: str) -> bool:
         with self._parent(place) as (folder, name):
             try:
                 os.mkdir(name, 0o755, dir_fd=folder)
             except FileExistsError:
                 os.close(_open(name, place, folder))
-                return
+                return False
             self._effect("make", place)
+            os.fsync(folder)
+            return True
+
+    def _sync_name(self, place: str) -> None:
+        """Make the last folder durable that was there already.
+
+        Whoever made it may have been killed just before; those above it were durable before
+        anything was made in them.
+        """
+        with self._parent(place) as (folder, _name):
             os.fsync(folder)
 
     def publish(self, place: str, data: bytes) -> None:
@@ -167,6 +185,8 @@ class Disk:
             try:
                 os.link(sibling, name, src_dir_fd=folder, dst_dir_fd=folder)
             except FileExistsError:
+                # Whoever put it there may have been killed before its name was durable.
+                os.fsync(folder)
                 return False
             self._effect("link", place)
             os.fsync(folder)

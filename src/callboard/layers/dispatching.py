@@ -14,7 +14,7 @@ import msgspec
 
 from callboard.canonical import sha256_hex
 from callboard.errors import CallboardError
-from callboard.layers import acceptance, names, references, stored, work_items
+from callboard.layers import acceptance, locking, names, references, stored, work_items
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
 from callboard.layers.records import base
@@ -57,6 +57,12 @@ def dispatch(around: Around, assigned: Assigned, item_id: str) -> Dispatched:
     for its inputs or its size. Then nothing was published.
     """
     assigned.check_role(assigned.contract.request_roles, "ask for a child layer")
+    # Of two at a time, neither must spoil the other's request, nor its line in the ledger.
+    with locking.writer(around):
+        return _dispatch(around, assigned, item_id)
+
+
+def _dispatch(around: Around, assigned: Assigned, item_id: str) -> Dispatched:
     item = work_items.item(_ledger(around, assigned), item_id)
     known = Known.of(around, assigned.layer)
     standing = _standing(around, assigned, known, item)
@@ -240,6 +246,7 @@ def _publish(around: Around, assigned: Assigned, snapshot: DispatchSnapshot) -> 
     """The name of the published request; its digest is that of the snapshot as it lies there."""
     place = assigned.layer.file(SNAPSHOTS, f"{snapshot.request_id}.json")
     body = _request(assigned, snapshot, around.disk.read(place, base.MAX_RECORD_BYTES))
+    around.disk.make_folder(assigned.layer.file(PENDING))
     name, number = f"{snapshot.request_id}.json", 1
     while around.disk.kind(assigned.layer.file(PENDING, name)) is not None:
         # Something else has that name, and is not for the dispatcher to judge.
@@ -290,9 +297,18 @@ def _waiting(
 
 
 def _ledger(around: Around, assigned: Assigned) -> bytes:
-    return around.disk.read(
-        assigned.layer.file(LEDGER), work_items.MAX_LEDGER_BYTES, what=work_items.NAME
-    )
+    place = assigned.layer.file(LEDGER)
+    try:
+        return around.disk.read(place, work_items.MAX_LEDGER_BYTES, what="the ledger")
+    except CallboardError as error:
+        if error.code != "file_missing":
+            raise
+        raise CallboardError(
+            "file_missing",
+            f"the layer has no ledger: {place} does not exist",
+            "write it, with an item for each piece of work, and select one",
+            {"file": place},
+        ) from error
 
 
 def _write_ledger(around: Around, assigned: Assigned, item_id: str, values: dict[str, str]) -> None:
@@ -308,6 +324,10 @@ def _write_ledger(around: Around, assigned: Assigned, item_id: str, values: dict
 def _note(around: Around, assigned: Assigned, snapshot: DispatchSnapshot, name: str) -> None:
     """Scratch belongs to the attempt's trace, for people; nothing reads it back."""
     folder = f"{assigned.layer.trace_place}/attempts/{assigned.attempt_id}"
-    around.disk.make_folder(folder)
     note = msgspec.json.encode({"request_file": name, "snapshot": snapshot})
-    around.disk.publish(f"{folder}/dispatch_{snapshot.request_id}.json", note + b"\n")
+    try:
+        around.disk.make_folder(folder)
+        around.disk.publish(f"{folder}/dispatch_{snapshot.request_id}.json", note + b"\n")
+    except (CallboardError, OSError):
+        # The request is published: what hinders a note must not keep the ledger from saying so.
+        return

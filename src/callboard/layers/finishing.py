@@ -64,7 +64,7 @@ def finish(
 
 def _taken_in(around: Around, state: State, task: Task, result: AttemptResult) -> State:
     succeeded = result.classification == "success"
-    told = task.updates_to if succeeded else state.updates_delivered
+    told = task if succeeded else None
     return structs.replace(
         state,
         revision=state.revision + 1,
@@ -73,7 +73,8 @@ def _taken_in(around: Around, state: State, task: Task, result: AttemptResult) -
         last_succeeded=succeeded,
         roles=choosing.after(state.roles, task.role, succeeded, task.iteration),
         own_usage=state.own_usage.plus(structs.replace(result.usage, attempts=1)),
-        updates_delivered=told,
+        updates_delivered=state.updates_delivered if told is None else told.updates_to,
+        updates_sha256=state.updates_sha256 if told is None else told.updates_sha256,
         changed_at_ms=around.clock.now_ms(),
     )
 

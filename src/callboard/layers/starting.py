@@ -8,11 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 from callboard.errors import CallboardError
-from callboard.layers import names, sets, stored, tree
+from callboard.layers import locking, names, reach, sets, stored, tree
 from callboard.layers.around import Around
 from callboard.layers.records import base
-from callboard.layers.records.session import GoalContract, Limits, RepositoryIdentity, Session
+from callboard.layers.records.session import (
+    MAX_CHILDREN,
+    MAX_DESCENDANTS,
+    GoalContract,
+    Limits,
+    RepositoryIdentity,
+    Session,
+)
+from callboard.layers.requests.places import BUILDING
 from callboard.layers.tree import LAYERS, MAX_DEPTH, SESSIONS, Layer
+from callboard.validate import is_text
+from callboard.visible import visible
 
 REPOSITORY = f"{LAYERS}/repository.json"
 IGNORE = f"{LAYERS}/.gitignore"
@@ -37,10 +47,13 @@ def start(
 ) -> Layer:
     """A new root layer. `criteria` are the lists of its goal contract, by their names.
 
-    Raises `goal_invalid`, `value_invalid` for limits that no tree can have,
-    `workflow_set_missing`, `workflow_set_invalid`.
+    What an earlier one left that was killed is taken away. Raises `goal_invalid`, `value_invalid`
+    for limits that no tree can have, `path_too_long` for ones that none can have here,
+    `path_invalid`, `workflow_set_missing`, `workflow_set_invalid`.
     """
+    _check_path(around)
     limits = _checked(limits)
+    reach.check_depth(around.disk, limits.max_depth)
     now_ms = around.clock.now_ms()
     session_id = names.new_session_id(now_ms, goal_text, around.random(8))
     goal = _goal(f"goal_{session_id}", goal_text, criteria)
@@ -62,12 +75,34 @@ def start(
         workflow_contract_sha256=base.digest(base.encode(frozen.contract)),
         created_at_ms=now_ms,
     )
-    building = f"{SESSIONS}/.{session_id}.building"
-    tree.create(
-        around.disk, building, session, goal_text, goal, frozen.contract, frozen.files(), now_ms
-    )
-    around.disk.move(building, f"{SESSIONS}/{session_id}")
+    building = f"{SESSIONS}/.{session_id}{BUILDING}"
+    # One at a time builds, so that whatever lies there was left by somebody who is gone.
+    with locking.writer(around):
+        _sweep(around)
+        tree.create(
+            around.disk, building, session, goal_text, goal, frozen.contract, frozen.files(), now_ms
+        )
+        around.disk.move(building, f"{SESSIONS}/{session_id}")
     return tree.root(around.disk, session_id)
+
+
+def _sweep(around: Around) -> None:
+    for name in around.disk.names(SESSIONS):
+        if name.startswith(".") and name.endswith(BUILDING):
+            around.disk.remove_tree(f"{SESSIONS}/{name}")
+
+
+def _check_path(around: Around) -> None:
+    """Refuse a repository whose path could stand in no assignment, before anything begins there."""
+    path = str(around.disk.root)
+    if is_text(path) and not set("\n\r") & set(path):
+        return
+    raise CallboardError(
+        "path_invalid",
+        f"the repository's path {visible(path)!r} is no UTF-8, or has more than one line",
+        "move the repository to a path that can be written into a prompt",
+        {"path": visible(path)},
+    )
 
 
 def _checked(limits: Limits) -> Limits:
@@ -76,13 +111,18 @@ def _checked(limits: Limits) -> Limits:
         found = base.convert(base.document(limits), Limits, "the limits")
     except CallboardError as error:
         raise CallboardError("value_invalid", error.message, error.hint, error.details) from error
-    if found.max_depth > MAX_DEPTH:
-        raise CallboardError(
-            "value_invalid",
-            f"max_depth is {found.max_depth}, and no layer lies deeper than {MAX_DEPTH}",
-            f"give a max_depth of 0 to {MAX_DEPTH}",
-            {"max_depth": found.max_depth, "limit": MAX_DEPTH},
-        )
+    for name, value, most in (
+        ("max_depth", found.max_depth, MAX_DEPTH),
+        ("max_children", found.max_children, MAX_CHILDREN),
+        ("max_descendants", found.max_descendants, MAX_DESCENDANTS),
+    ):
+        if value > most:
+            raise CallboardError(
+                "value_invalid",
+                f"{name} is {value}, and no tree may have more than {most}",
+                f"give a {name} of at most {most}",
+                {name: value, "limit": most},
+            )
     return found
 
 
@@ -103,6 +143,8 @@ def _goal(goal_id: str, text: str, criteria: dict[str, Any]) -> GoalContract:
         )
     value = {"schema_version": 1, "goal_id": goal_id, "goal": text, **criteria}
     try:
-        return base.convert(value, GoalContract, "the goal")
+        goal = base.convert(value, GoalContract, "the goal")
+        stored.bounded("the goal with all its criteria", goal)
     except CallboardError as error:
         raise CallboardError("goal_invalid", error.message, error.hint, error.details) from error
+    return goal

@@ -71,14 +71,14 @@ def corrupt(place: str, what: str, cause: CallboardError | None = None) -> Callb
     )
 
 
-def bounded(place: str, record: Record) -> bytes:
+def bounded(place: str, record: Record, limit_bytes: int = MAX_RECORD_BYTES) -> bytes:
     """The record's bytes, unless they are more than will be read again: `resource_limit`."""
     data = encode(record)
-    if len(data) > MAX_RECORD_BYTES:
+    if len(data) > limit_bytes:
         raise CallboardError(
             "resource_limit",
-            f"{place} would have {len(data)} bytes, more than {MAX_RECORD_BYTES} are ever read",
-            "end this layer and go on in a new one",
-            {"file": place, "bytes": len(data), "limit_bytes": MAX_RECORD_BYTES},
+            f"{place} would have {len(data)} bytes, more than {limit_bytes} are ever read",
+            "shorten what it is made from: texts, lists, or the files that they come from",
+            {"file": place, "bytes": len(data), "limit_bytes": limit_bytes},
         )
     return data

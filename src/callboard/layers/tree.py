@@ -14,7 +14,7 @@ from callboard.errors import CallboardError
 from callboard.layers.disk import Disk
 from callboard.layers.names import is_id
 from callboard.layers.records.base import Record, digest, encode
-from callboard.layers.records.requests import ChildrenIndex
+from callboard.layers.records.requests import MAX_INDEX_BYTES, ChildrenIndex
 from callboard.layers.records.session import GoalContract, Session
 from callboard.layers.records.state import State
 from callboard.layers.records.workflow import WorkflowContract
@@ -163,14 +163,15 @@ def write_state(disk: Disk, layer: Layer, state: State) -> None:
 
 def read_children(disk: Disk, layer: Layer) -> ChildrenIndex:
     """All children that the layer ever had, in the order of their acceptance."""
-    return read_record(disk, layer.file("children.json"), ChildrenIndex)
+    place = layer.file("children.json")
+    return read_record(disk, place, ChildrenIndex, limit_bytes=MAX_INDEX_BYTES)
 
 
 def write_children(disk: Disk, layer: Layer, index: ChildrenIndex) -> None:
     """Publish the next index; `state_conflict` unless its revision is the stored one and 1."""
     place = layer.file("children.json")
     _next(place, read_children(disk, layer).revision, index.revision)
-    disk.publish(place, bounded(place, index))
+    disk.publish(place, bounded(place, index, MAX_INDEX_BYTES))
 
 
 def read_goal(disk: Disk, layer: Layer) -> GoalContract:
@@ -210,9 +211,22 @@ def _conflict(place: str, what: str) -> CallboardError:
 # --- finding --------------------------------------------------------------------------------------
 
 
+def marks(place: str) -> tuple[str, ...]:
+    """What tells the folder of a layer from one that only is called like one: a layer's folder is
+    moved to its place with these in it, and somebody may have lost one of them since."""
+    return f"{place}/session.json", f"{place}/state.json"
+
+
+def is_layer(disk: Disk, place: str) -> bool:
+    """Whether the folder at `place` is that of a layer, sound or not."""
+    return any(disk.kind(mark) is not None for mark in marks(place))
+
+
 def roots(disk: Disk) -> list[str]:
     """The session ids of all root layers, the oldest first."""
-    return _session_folders(disk, SESSIONS)
+    return [
+        name for name in _session_folders(disk, SESSIONS) if is_layer(disk, f"{SESSIONS}/{name}")
+    ]
 
 
 def root(disk: Disk, session_id: str | None = None) -> Layer:
@@ -297,14 +311,19 @@ def broken(parent: Layer, session_id: str, what: str) -> CallboardError:
 
 
 def walk(disk: Disk, root: Layer) -> Iterator[Layer]:
-    """Every layer of the tree, live or ended; parents first, children sorted."""
+    """Every layer of the tree, live or ended; parents first, children sorted.
+
+    What agents put beside child layers is passed over.
+    """
     yield root
     for session_id in child_ids(disk, root.place):
-        yield from walk(disk, child(disk, root, session_id))
+        if is_layer(disk, root.file("children", session_id)):
+            yield from walk(disk, child(disk, root, session_id))
 
 
 def child_ids(disk: Disk, place: str) -> list[str]:
-    """The session ids of all child layers that have a folder in the layer at `place`."""
+    """The session ids of all child layers that have a folder in the layer at `place`, by the names
+    of folders alone, as there may be many."""
     return _session_folders(disk, f"{place}/children")
 
 

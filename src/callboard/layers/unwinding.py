@@ -36,7 +36,7 @@ _NO_EVIDENCE = frozenset(
 def unwind(around: Around, parent: Layer, state: State, child: Layer, ended: State) -> State:
     """The parent's state without its child, whose outcome is on record then."""
     outcome = _on_record(around, parent, outcome_of(around, child, ended))
-    updates.hand_up(around, child, ended.updates_delivered, parent)
+    updates.hand_up(around, child, ended, parent)
     _index(around, parent, outcome)
     rolled = state.rolled_sessions
     usage = state.rolled_usage

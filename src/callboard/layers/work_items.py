@@ -221,9 +221,9 @@ def _the_item(lines: list[str], item_id: str) -> tuple[Item, Node]:
     known = ", ".join(visible(found.item_id) for found in located[:10]) or "none"
     raise CallboardError(
         "work_item_unknown",
-        f"{NAME} has no item {visible(item_id)!r}; it has {known}",
+        f"{NAME} has no item '{visible(item_id[:200])}'; it has {known}",
         "name an item of the ledger, exactly as its heading has it",
-        {"item": item_id},
+        {"item": visible(item_id[:200])},
     )
 
 

@@ -406,6 +406,22 @@ def test_foreign_and_temporary_files_are_told(grown: Disk) -> None:
     }
 
 
+def test_a_folder_that_only_is_called_like_a_layer_is_told_once(grown: Disk) -> None:
+    for place in (f"{R}/children/scratch", ".callboard/layers/sessions/old"):
+        grown.make_folder(f"{place}/attempts/0001_planner")
+    assert places(grown) == {
+        ("foreign_file", f"{R}/children/scratch"),
+        ("foreign_file", ".callboard/layers/sessions/old"),
+    }
+
+
+@pytest.mark.parametrize("lost", ["session.json", "state.json"])
+def test_a_layer_that_lost_a_record_is_still_one(grown: Disk, lost: str) -> None:
+    grown.remove(f"{A}/{lost}")
+    assert ("layer_corrupt", f"{A}/{lost}") in places(grown)
+    assert "foreign_file" not in {code for code, _ in places(grown)}
+
+
 def test_what_agents_put_in_their_folders_is_their_own(grown: Disk) -> None:
     for place in (
         "project_state/work_items.md", "project_state/.gitkeep", "eval_checks/a.yaml",

@@ -138,6 +138,27 @@ def test_what_is_no_plain_text_is_refused(machine: Machine, text: str) -> None:
     assert machine.begin().document["updates"] == []
 
 
+# --- what lies beside layers ----------------------------------------------------------------------
+
+
+def test_folders_that_only_are_called_like_layers_are_passed_over(machine: Machine) -> None:
+    attempt = machine.descend()
+    (machine.root / ".callboard" / "layers" / "sessions" / "old").mkdir()
+    for layer in (machine.top, attempt.layer):
+        (machine.around.disk.path(layer.file("children")) / "scratch" / "attempts").mkdir(
+            parents=True
+        )
+    assert [node.layer.session.depth for node in machine.layers.status()] == [0, 1]
+    assert [len(one.accepted) for one in machine.layers.requests()] == [1]
+    assert machine.layers.outcomes() == ()
+    assert [one.attempt_id for one in machine.layers.traces()] == ["0001_worker"]
+    assert machine.layers.next()[0].layer.place == attempt.layer.place
+    assert {one.code for one in machine.layers.check()} == {"foreign_file"}
+    machine.meet_goal(attempt)
+    machine.end()
+    assert machine.run().did == "began"
+
+
 # --- goals ----------------------------------------------------------------------------------------
 
 

@@ -51,7 +51,7 @@ TABLE = {
     " limits?:Limits goal_sha256:sha goal_contract_sha256:sha workflow_contract_sha256:sha"
     " created_at_ms:count",
     "Task": "attempt_id:id role:name iteration:positive assignment_sha256:sha"
-    " updates_to=:count work_item_id?=:key",
+    " updates_to=:count updates_sha256?=:sha work_item_id?=:key",
     "Child": "session_id:id request_id:key",
     "Usage": "attempts=:count duration_ms=:count input_tokens=:count output_tokens=:count"
     " cost_microusd=:count",
@@ -62,7 +62,8 @@ TABLE = {
     " last_succeeded=:bool task?=:Task child?=:Child roles=:{RoleHistory}"
     " invalid_controls=:count failed_goal_checks=:count controls_seen=:[sha]"
     " children_made=:count own_usage=:Usage"
-    " rolled_usage=:Usage rolled_sessions=:[id] updates_delivered=:count changed_at_ms:count",
+    " rolled_usage=:Usage rolled_sessions=:[id] updates_delivered=:count updates_sha256?=:sha"
+    " changed_at_ms:count",
     "Input": "ref:ref sha256:sha",
     "ChildScope": "goal:text completion_criteria:texts1 stop_criteria:texts constraints:texts"
     " deliverables:texts required_evidence:texts",

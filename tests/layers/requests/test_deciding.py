@@ -693,16 +693,6 @@ def test_exactly_the_allowed_descendants_are_made_whoever_asks(tmp_path: Path) -
     assert made.codes() == {"second.json": "descendants_limit"}
 
 
-def test_no_layer_is_made_whose_paths_nobody_can_open(tmp_path: Path) -> None:
-    long = tmp_path
-    while len(os.fsencode(long)) < 3590:
-        long = long / ("d" * min(200, 3600 - len(os.fsencode(long))))
-    made = parent(long)
-    made.put("a.json", made.request("a", made.attempt()))
-    made.decide()
-    assert made.codes() == {"a.json": "depth_limit"}
-
-
 def test_a_set_whose_contract_nobody_could_read_again_is_refused(made: Parent) -> None:
     folder = made.root_path / ".callboard/workflow_sets/below"
     roles = [f"role{number}" for number in range(9)]

@@ -236,6 +236,23 @@ def test_a_set_that_is_not_there_is_told_with_a_near_name(tmp_path: Path, name: 
     assert error.details["there"] == ["mine"]
     if name == "mien":
         assert error.message.endswith("'mien'; did you mean mine?")
+        assert "--set NAME" in error.hint
+
+
+@pytest.mark.parametrize("name", ["planner_dispatcher", "planer_dispatcher"])
+def test_a_set_that_is_packaged_and_not_installed_is_told_how_to_install(
+    tmp_path: Path, name: str
+) -> None:
+    disk = written(tmp_path)
+    error = refusal(disk, name)
+    assert error.code == "workflow_set_missing"
+    assert ("did you mean planner_dispatcher?" in error.message) == (name != "planner_dispatcher")
+    assert "`callboard layers init --set planner_dispatcher`" in error.hint
+    sets.install(disk, "planner_dispatcher")
+    if name == "planner_dispatcher":
+        assert refusal(disk, name).code == "harness_missing"
+    else:
+        assert "--set NAME" in refusal(disk, name).hint
 
 
 @given(

@@ -12,7 +12,6 @@ from callboard.layers.checking.desk import Desk
 from callboard.layers.checking.edges import check_edges
 from callboard.layers.checking.findings import Finding, Findings
 from callboard.layers.checking.one_layer import Facts, check_layer
-from callboard.layers.names import is_id
 from callboard.layers.records.session import Limits, RepositoryIdentity
 
 __all__ = ["Finding", "check"]
@@ -54,7 +53,7 @@ def _check_top(desk: Desk, root_id: str | None) -> str | None:
         for name, kind in desk.disk.entries(tree.LAYERS):
             desk.stray(tree.LAYERS, name, kind, expected=name in _AT_TOP)
         for name, kind in desk.entries(tree.SESSIONS):
-            expected = kind == "folder" and is_id(name)
+            expected = desk.is_layer(tree.SESSIONS, name, kind)
             desk.stray(tree.SESSIONS, name, kind, expected=expected)
     return None if identity is None else identity.repository_id
 
@@ -79,7 +78,7 @@ def _layers(desk: Desk, root: str) -> list[str]:
         found += [
             f"{place}/children/{name}"
             for name, kind in desk.entries(f"{place}/children")
-            if kind == "folder" and is_id(name)
+            if desk.is_layer(f"{place}/children", name, kind)
         ]
     return found
 

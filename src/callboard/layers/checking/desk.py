@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from callboard.errors import CallboardError
+from callboard.layers import tree
 from callboard.layers.checking.findings import Findings
 from callboard.layers.disk import Disk, Kind, Survey
+from callboard.layers.names import is_id
 from callboard.layers.records.base import MAX_RECORD_BYTES, Record, digest
 from callboard.layers.stored import parse_record, read_file
 
@@ -48,6 +50,11 @@ class Desk:
         folder, _, name = place.rpartition("/")
         return any(name == found for found, _ in self.entries(folder))
 
+    def is_layer(self, folder: str, name: str, kind: Kind) -> bool:
+        """Whether this is the folder of a layer, and not only called like one."""
+        place = f"{folder}/{name}"
+        return kind == "folder" and is_id(name) and any(map(self.has, tree.marks(place)))
+
     def data(self, place: str, limit_bytes: int = MAX_RECORD_BYTES) -> bytes | None:
         """The bytes of a file that has to be there; None: a finding says why not."""
         try:
@@ -56,15 +63,17 @@ class Desk:
             self.findings.refused(place, error)
             return None
 
-    def record(self, place: str, kind: type[R]) -> R | None:
+    def record(self, place: str, kind: type[R], limit_bytes: int = MAX_RECORD_BYTES) -> R | None:
         """The record that has to be there; None: a finding says why it is not."""
-        data = self.data(place)
-        return None if data is None else self.parsed(place, data, kind)
+        data = self.data(place, limit_bytes)
+        return None if data is None else self.parsed(place, data, kind, limit_bytes)
 
-    def parsed(self, place: str, data: bytes, kind: type[R]) -> R | None:
+    def parsed(
+        self, place: str, data: bytes, kind: type[R], limit_bytes: int = MAX_RECORD_BYTES
+    ) -> R | None:
         """The record in bytes that were read from `place`."""
         try:
-            return parse_record(data, kind, place)
+            return parse_record(data, kind, place, limit_bytes)
         except CallboardError as error:
             self.findings.refused(place, error)
             return None
@@ -100,7 +109,8 @@ class Desk:
         if kind == "other":
             self.findings.add("file_not_regular", place, "it is a link, a pipe or a device")
         elif name.startswith(".") and name.endswith(_LEFT_OVER):
-            self.findings.add("temporary_file", place, "a write was not finished")
+            what = "a folder that is built" if kind == "folder" else "a write that is not finished"
+            self.findings.add("temporary_file", place, what)
         elif not expected:
             what = "folder" if kind == "folder" else "file"
             self.findings.add("foreign_file", place, f"a {what} of this name belongs to nothing")

@@ -14,7 +14,11 @@ HINTS = {
     "topology_broken": "run `callboard layers run`, which goes on where it was interrupted;"
     " what is still told afterwards has to be restored from a backup",
     "limit_exceeded": "end layers or begin a new root; limits of a tree are never raised",
-    "temporary_file": "it is left over from a process that was killed, and may be deleted",
+    "temporary_file": "it is of a process that is at work, or left over from one that was killed;"
+    " `callboard layers start` and `run` take left-over folders away, and whatever is left while"
+    " none runs may be deleted",
+    "updates_unreadable": "nothing has to be done: the layer's next attempt sets it aside in"
+    " protocol_failures, and is told so",
     "foreign_file": "move it elsewhere; nothing reads it here",
     "file_not_regular": "put a plain file or folder there; links are never followed",
     "file_unreadable": "check the permissions and the disk",

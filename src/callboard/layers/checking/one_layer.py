@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from callboard.errors import CallboardError
-from callboard.layers import tree
+from callboard.layers import tree, updates
 from callboard.layers.checking.attempts import check_attempts
 from callboard.layers.checking.desk import MAX_INPUT_BYTES, Desk
 from callboard.layers.names import is_id
@@ -14,6 +14,7 @@ from callboard.layers.records.control import ControlRejection
 from callboard.layers.records.evaluation import EvalReceipt
 from callboard.layers.records.outcomes import ChildOutcome, ParentAcceptance
 from callboard.layers.records.requests import (
+    MAX_INDEX_BYTES,
     Acceptance,
     ChildrenIndex,
     ChildRequest,
@@ -101,17 +102,34 @@ def _check_inventory(desk: Desk, facts: Facts) -> None:
     for name, kind in desk.entries(facts.file("child_requests")):
         expected = kind == "folder" and name in ("accepted", "pending", "rejected")
         desk.stray(facts.file("child_requests"), name, kind, expected=expected)
-    for folder in ("children", "attempts"):
-        for name, kind in desk.entries(facts.file(folder)):
-            expected = kind == "folder" and is_id(name)
-            desk.stray(facts.file(folder), name, kind, expected=expected)
+    for name, kind in desk.entries(facts.file("attempts")):
+        expected = kind == "folder" and is_id(name)
+        desk.stray(facts.file("attempts"), name, kind, expected=expected)
+    for name, kind in desk.entries(facts.file("children")):
+        expected = desk.is_layer(facts.file("children"), name, kind)
+        desk.stray(facts.file("children"), name, kind, expected=expected)
     for folder in ("child_requests/accepted", "child_outcomes", "parent_acceptance", "trace_seals"):
         for name, kind in desk.entries(facts.file(folder)):
             expected = kind == "file" and name.endswith(".json")
             desk.stray(facts.file(folder), name, kind, expected=expected)
     for folder in _AGENTS:
         for name, kind in desk.entries(facts.file(folder)):
-            desk.stray(facts.file(folder), name, kind, expected=True)
+            if f"{folder}/{name}" != updates.NAME:
+                desk.stray(facts.file(folder), name, kind, expected=True)
+    _check_updates(desk, facts)
+
+
+def _check_updates(desk: Desk, facts: Facts) -> None:
+    place = facts.file(updates.NAME)
+    if not desk.has(place):
+        return
+    try:
+        wrong = updates.unreadable(desk.disk, place)
+    except CallboardError as error:
+        desk.findings.refused(place, error)
+        return
+    if wrong is not None:
+        desk.findings.add("updates_unreadable", place, wrong)
 
 
 def _check_frozen(desk: Desk, facts: Facts) -> WorkflowContract | None:
@@ -160,7 +178,7 @@ def _check_state(desk: Desk, facts: Facts) -> None:
 
 
 def _check_index(desk: Desk, facts: Facts) -> None:
-    facts.index = desk.record(facts.file("children.json"), ChildrenIndex)
+    facts.index = desk.record(facts.file("children.json"), ChildrenIndex, MAX_INDEX_BYTES)
 
 
 def _check_requests(desk: Desk, facts: Facts) -> None:

@@ -21,6 +21,7 @@ from callboard.layers.records.base import (
     Texts,
     Time,
 )
+from callboard.layers.records.session import MAX_CHILDREN
 from callboard.layers.records.state import Status, StopReason, Usage
 
 
@@ -111,6 +112,12 @@ class Rejection(Record, frozen=True, kw_only=True):
     reason: Text
     attempt_id: Id | None
     decided_at_ms: Time
+
+
+MAX_ENTRY_BYTES = 2048
+"""More than one child takes in the index, with each field as long as it may be."""
+MAX_INDEX_BYTES = MAX_CHILDREN * MAX_ENTRY_BYTES + 1024
+"""Of an index with as many children as a layer may ever have."""
 
 
 class ChildEntry(Record, frozen=True, kw_only=True):

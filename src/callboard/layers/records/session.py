@@ -20,6 +20,11 @@ from callboard.layers.records.base import (
     Time,
 )
 
+MAX_CHILDREN = 10_000
+"""No layer may be allowed more: all of them stand in one index."""
+MAX_DESCENDANTS = 100_000
+"""No tree may be allowed more."""
+
 
 class Limits(Record, frozen=True, kw_only=True):
     """Frozen in the root's `session.json`; no child can raise one. Depth of the root is 0."""

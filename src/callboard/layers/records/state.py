@@ -36,6 +36,8 @@ class Task(Record, frozen=True, kw_only=True):
     assignment_sha256: Sha256
     updates_to: Count = 0
     """How many updates the layer has been told once this attempt has succeeded."""
+    updates_sha256: Sha256 | None = None
+    """The digest of so many updates, by which they are known again."""
     work_item_id: Key | None = None
 
 
@@ -110,6 +112,8 @@ class State(Record, frozen=True, kw_only=True):
     """The children whose usage is in `rolled_usage`."""
     updates_delivered: Count = 0
     """How many updates were given to attempts that succeeded."""
+    updates_sha256: Sha256 | None = None
+    """The digest of those updates; where others are the first ones now, all count as new."""
     changed_at_ms: Time
 
     @property

@@ -5,14 +5,14 @@ Source: specification 3; layers.md §4 (accepting a request).
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callboard.errors import CallboardError
-from callboard.layers import names, sets, stored, tree, work_items
+from callboard.layers import names, reach, sets, stored, tree, work_items
 from callboard.layers.around import Around
 from callboard.layers.records import base
+from callboard.layers.records.attempt import AttemptFinished
 from callboard.layers.records.requests import (
     Acceptance,
     ChildEntry,
@@ -21,6 +21,7 @@ from callboard.layers.records.requests import (
     DispatchSnapshot,
     Rejection,
 )
+from callboard.layers.records.session import MAX_CHILDREN, MAX_DESCENDANTS
 from callboard.layers.records.state import State
 from callboard.layers.requests import inputs
 from callboard.layers.requests.places import (
@@ -32,12 +33,6 @@ from callboard.layers.requests.places import (
     snapshot_ref,
 )
 from callboard.layers.tree import Layer
-
-MAX_PATH_BYTES = 4096
-_DEEPER_BYTES = 400
-"""For what lies in a layer's folder, and is named by its absolute path."""
-_ENTRY_BYTES = 8192
-"""More than one entry of `children.json` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +175,8 @@ def _check_origin(
 ) -> None:
     """The attempt was one of this layer, has ended, may ask, and asks for nothing else."""
     attempt_id = request.origin.parent_attempt_id
-    number, _, role = attempt_id.partition("_")
     contract = tree.read_contract(around.disk, layer)
-    place = layer.file("attempts", attempt_id, "finished.json")
-    was_begun = number.isdecimal() and int(number) <= state.iteration
-    if role not in contract.request_roles or not was_begun or around.disk.kind(place) != "file":
+    if not _has_ended(around, layer, state, attempt_id, contract.request_roles):
         raise CallboardError(
             "request_origin_unknown",
             f"{attempt_id!r} is no attempt of this layer that has ended and may ask for a child",
@@ -194,6 +186,25 @@ def _check_origin(
     for one in known.accepted:
         if one.attempt_id == attempt_id:
             raise not_alone(attempt_id, f"has published the request {one.request_id!r} already")
+
+
+def _has_ended(
+    around: Around, layer: Layer, state: State, attempt_id: str, roles: Sequence[str]
+) -> bool:
+    """Whether the attempt is one of these roles, and on record as one that was taken in."""
+    number, _, role = attempt_id.partition("_")
+    if role not in roles or not number.isdecimal() or int(number) > state.iteration:
+        return False
+    if attempt_id != names.attempt_id(int(number), role):
+        return False
+    place = layer.file("attempts", attempt_id, "finished.json")
+    try:
+        found = stored.read_record(around.disk, place, AttemptFinished)
+    except CallboardError as error:
+        if error.code == "layer_corrupt":
+            return False
+        raise
+    return (found.attempt_id, found.role) == (attempt_id, role)
 
 
 def not_alone(attempt_id: str, what: str) -> CallboardError:
@@ -228,9 +239,19 @@ def _check_limits(around: Around, root: Layer, layer: Layer, state: State, known
     below = _descendants(around, root.place)
     depth = layer.session.depth + 1
     for code, what, found, limit in (
-        ("depth_limit", "depth", depth, min(limits.max_depth, _deepest(around, layer))),
-        ("children_limit", "children of this layer", made + 1, limits.max_children),
-        ("descendants_limit", "layers below the root", below + 1, limits.max_descendants),
+        ("depth_limit", "depth", depth, min(limits.max_depth, tree.MAX_DEPTH)),
+        (
+            "children_limit",
+            "children of this layer",
+            made + 1,
+            min(limits.max_children, MAX_CHILDREN),
+        ),
+        (
+            "descendants_limit",
+            "layers below the root",
+            below + 1,
+            min(limits.max_descendants, MAX_DESCENDANTS),
+        ),
     ):
         if found > limit:
             raise CallboardError(
@@ -239,23 +260,7 @@ def _check_limits(around: Around, root: Layer, layer: Layer, state: State, known
                 "do the work in this layer; the limits were frozen when the root was started",
                 {"found": found, "limit": limit},
             )
-    size = len(base.encode(known.index)) + _ENTRY_BYTES
-    if size > base.MAX_RECORD_BYTES:
-        raise CallboardError(
-            "children_limit",
-            f"one more child would make children.json {size} bytes long, and more than"
-            f" {base.MAX_RECORD_BYTES} are never read",
-            "end this layer and go on in a new one",
-            {"found": size, "limit": base.MAX_RECORD_BYTES},
-        )
-
-
-def _deepest(around: Around, layer: Layer) -> int:
-    """How deep a layer may lie on this machine, where no path may be longer than others take."""
-    own = len(os.fsencode(around.disk.path(layer.place)))
-    step = len(layer.session.session_id) + len("/children/")
-    fits = own + step + _DEEPER_BYTES <= MAX_PATH_BYTES
-    return tree.MAX_DEPTH if fits else layer.session.depth
+    reach.check_child(around.disk, layer)
 
 
 def _descendants(around: Around, place: str) -> int:

@@ -23,7 +23,7 @@ from callboard.layers.sets.judging import (
     judge_names,
     judge_start,
 )
-from callboard.layers.yaml_records.faults import Faults, near, quoted
+from callboard.layers.yaml_records.faults import Faults, near, nearest, quoted
 from callboard.layers.yaml_records.tree import MAX_YAML_BYTES, Node, parse, place, text_of
 from callboard.layers.yaml_records.typed import record_of
 
@@ -207,11 +207,15 @@ def _frozen(read: _Read, name: str) -> FrozenSet:
 def _missing(disk: Disk, name: str) -> CallboardError:
     there = [found for found in disk.names(SETS) if disk.kind(f"{SETS}/{found}") == "folder"]
     known = {*there, *packaged()}
+    meant = nearest(name, known)
+    guess = "" if meant == name else near(name, known)
+    install = f"`callboard layers init --set NAME` installs one of {', '.join(packaged())}"
+    if meant in packaged() and meant not in there:
+        install = f"`callboard layers init --set {meant}` puts it there; it is packaged"
     return CallboardError(
         "workflow_set_missing",
-        f"the repository has no workflow set {quoted(name)}{near(name, known)}",
-        f"`callboard layers init --set NAME` installs one of {', '.join(packaged())};"
-        f" sets of your own are folders in {SETS}",
+        f"the repository has no workflow set {quoted(name)}{guess}",
+        f"{install}; sets of your own are folders in {SETS}",
         {"workflow_set": name, "there": there[:20], "packaged": list(packaged())},
     )
 

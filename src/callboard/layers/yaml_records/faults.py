@@ -74,7 +74,13 @@ def quoted(text: str) -> str:
 def near(word: str, known: Iterable[str]) -> str:
     """`; did you mean …?` where a known word is close, else the known words."""
     words = sorted(known)
-    close = difflib.get_close_matches(word[:200], words, n=1)
-    if close:
-        return f"; did you mean {close[0]}?"
+    close = nearest(word, words)
+    if close is not None:
+        return f"; did you mean {close}?"
     return f"; known are {', '.join(words)}" if words else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is most like it, if one is."""
+    close = difflib.get_close_matches(word[:200], sorted(known), n=1)
+    return close[0] if close else None
