@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -260,7 +261,7 @@ def _folder(path: Path) -> None:
 
 
 def _huge(path: Path) -> None:
-    path.write_bytes(b" " * (10 * 1024 * 1024))
+    os.truncate(path, 64 * 1024 * 1024)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -269,7 +270,7 @@ def _huge(path: Path) -> None:
     [
         (_zeros, "zero bytes"), (_empty, "empty"), (_half, "no JSON document"),
         (_gone, "does not exist"), (_linked, "not a regular file"),
-        (_folder, "not a regular file"), (_huge, "10485760 bytes"),
+        (_folder, "not a regular file"), (_huge, "67108864 bytes"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_told_and_never_guessed(

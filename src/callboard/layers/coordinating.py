@@ -227,6 +227,13 @@ def due_end(
     return None
 
 
+_NEVER_STARTED = {
+    "ENOENT": "no such program is found",
+    "EACCES": "the program may not be executed",
+    "ENOEXEC": "this is no program that can be executed",
+}
+
+
 def _ended(layer: Layer, result: AttemptResult) -> str:
     """How an attempt ended, in words; of a failure also where its output is to be found."""
     if result.classification == "success":
@@ -243,7 +250,8 @@ def _why(result: AttemptResult) -> str:
         return f"exit {result.exit_code}"
     if result.signal is not None and result.detail is None:
         return f"signal {result.signal}"
-    # The errno of a start that failed: that of a program nobody finds, as a rule.
+    # The errno of a start that failed.
     if result.detail is not None and result.detail.isupper():
-        return f"its command cannot be started: {result.detail}"
+        said = _NEVER_STARTED.get(result.detail, "it cannot be started")
+        return f"{result.detail}: {said}; see harness.command of its role"
     return result.detail or "nobody saw why"

@@ -102,9 +102,9 @@ def test_a_harness_that_reaches_no_role_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "mode", "words"),
     [
-        ("nowhere-there", None, "(ENOENT), no such program is found: see harness.command"),
-        ("plain", 0o644, "(EACCES), the program may not be executed: see harness.command"),
-        ("plain", 0o755, "(ENOEXEC), this is no program that can be executed: see harness."),
+        ("nowhere-there", None, "(ENOENT: no such program is found; see harness.command"),
+        ("plain", 0o644, "(EACCES: the program may not be executed; see harness.command"),
+        ("plain", 0o755, "(ENOEXEC: this is no program that can be executed; see harness."),
     ],
 )
 def test_an_agent_that_cannot_be_started_is_told_in_words(

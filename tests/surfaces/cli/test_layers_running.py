@@ -165,7 +165,8 @@ def test_how_an_attempt_failed_is_told_with_where_to_look(tmp_path: Path) -> Non
     assert ran(tmp_path / "exit", "sh", "-c", "exit 3")[1] == "deterministic (exit 3)"
     assert ran(tmp_path / "signal", "sh", "-c", "kill -9 $$")[1] == "crash (signal 9)"
     found = ran(tmp_path / "missing", "no-such-program")[1]
-    assert found == "deterministic (its command cannot be started: ENOENT)"
+    said = "ENOENT: no such program is found; see harness.command of its role"
+    assert found == f"deterministic ({said})"
     session, found = ran(tmp_path / "printed", "sh", "-c", "echo hello >&2; exit 1")
     trace = f".callboard/layers/traces/{session}/sessions/{session}/attempts/0001_worker"
     assert found == f"deterministic (exit 1); what it printed is in {trace}"

@@ -39,12 +39,6 @@ _NO_CHOICE = {
     "terminal": "It is over: no role goes any more.",
 }
 
-_NEVER_STARTED = {
-    "ENOENT": "no such program is found",
-    "EACCES": "the program may not be executed",
-    "ENOEXEC": "this is no program that can be executed",
-}
-
 
 def plain_document(value: Any) -> Any:
     """A record or an answer as JSON."""
@@ -143,16 +137,9 @@ def _done(step: Step) -> str:
         "stopped": f"has reached its end: {step.detail}",
         "over": f"is over: {step.detail}",
         "began": f"began {step.detail}",
-        "finished": _ended(step.detail),
+        "finished": step.detail,
     }
     return words.get(step.did, f"{step.did} {step.detail}".rstrip())
-
-
-def _ended(detail: str) -> str:
-    """How an attempt ended; where its agent could not even be started, that is said in words."""
-    reason = detail.rpartition("(")[2].removesuffix(")")
-    said = _NEVER_STARTED.get(reason)
-    return detail if said is None else f"{detail}, {said}: see harness.command of its role"
 
 
 def step_text(step: Step, session: str | None) -> Iterable[Block]:
