@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from callboard.project import access
+from callboard.project.answers import EventAppended, SourceIndexed
 from callboard.project.operations import work
 from callboard.project.project import Project
-from callboard.project.records import EventAppended, SourceIndexed, WorkItem
+from callboard.project.records import WorkItem
 from callboard.project.store import Order
 from callboard.project.unit import Unit
 

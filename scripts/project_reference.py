@@ -57,8 +57,9 @@ values and give the same answers and [refusals](errors.md); with `--json` a comm
 document. [What a project is](../concepts/project.md) is told elsewhere, and so is [how to give it
 to agents](../how-to/agents.md).
 
-- Every answer has `project_revision`, which each change advances by one. Times are Unix
-  milliseconds, ids are opaque, the branch that everybody begins on is called `main`.
+- Every answer has `project_revision`, which each change advances by one. It is null where there is
+  none to tell: in a proposal of `init` without a project, and where the doctor can read nothing.
+  Times are Unix milliseconds, ids are opaque, the branch that everybody begins on is called `main`.
 - A change takes `expected_revision`, and is refused with `revision_conflict` where the project is
   elsewhere, and `request_id`: said again by the same agent, it changes nothing and gives the first
   answer.

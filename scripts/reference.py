@@ -116,9 +116,9 @@ next. With `--json` it is the one document on standard output:
 ```
 
 Decide on the code, never on the words. A refused write has changed nothing of a board or a project.
-The one exception is a file: `source patch` writes its work file just before the database commits,
-and where that commit then fails (`busy`, `disk_full`, `storage_failed`), the file may be new while
-the project is as it was. `source scan` tells so, and `source index` takes it up.
+That holds for work files too: `source patch` puts its file back where the database then does not
+commit. Where the file cannot be put back, as somebody else changed it in that moment, the message
+says so and `details.file` names it; `source scan` shows it, and `source index` takes it up.
 The exit status is 1, or 4 for `contention`, `busy`, `source_busy`, `registry_busy` and
 `coordinator_busy`, after which the same command may simply be run again.
 Three more codes come from the command line alone: `usage` (exit 2), `internal_fault` (exit 70), a

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 DEEP = os.environ.get("CALLBOARD_DEEP") == "1"
@@ -23,15 +26,22 @@ _NAMES = (
     "PYTHONHOME", "PYTHONPATH", "PYTHONWARNINGS", "SSH_ASKPASS", "TRACEPARENT", "VIRTUAL_ENV",
     "VISUAL",
 )  # fmt: skip
+_HEEDED: dict[int, Callable[[int, FrameType | None], Any] | signal.Handlers] = {
+    signal.SIGHUP: signal.SIG_DFL,
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGQUIT: signal.SIG_DFL,
+}
 
 
 def scrub(home: Path) -> None:
     """Give this process, and all it starts, a known environment with `home` as the home folder.
 
-    A shell that started it in the background has it ignore Ctrl-C, which is undone as well.
+    A shell that started it in the background has it ignore Ctrl-C and Ctrl-\\, `nohup` the end of
+    the terminal; both are undone as well.
     """
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, otherwise in _HEEDED.items():
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, otherwise)
     for name in list(os.environ):
         ambient = name in _NAMES or name.startswith(("LC_", *_PREFIXES))
         if ambient and name not in _SWITCHES:

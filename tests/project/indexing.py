@@ -11,10 +11,11 @@ import msgspec
 
 from callboard.canonical import digest
 from callboard.project.access import write
+from callboard.project.answers import SourceIndexed
 from callboard.project.groups.group import order
 from callboard.project.operations import work
 from callboard.project.project import Project
-from callboard.project.records import Goal, SourceFile, SourceIndexed, WorkItem
+from callboard.project.records import Goal, SourceFile, WorkItem
 
 
 def replace(

@@ -11,9 +11,9 @@ from pathlib import Path
 from callboard.clock import Clock
 from callboard.project import doctor, mounts, opening, sqlite_file
 from callboard.project.access import refuse_plainly
+from callboard.project.answers import Diagnosis
 from callboard.project.opening import Surroundings
 from callboard.project.project import Project
-from callboard.project.records import Diagnosis
 
 
 def around(

@@ -26,6 +26,8 @@ from tests.ambient import ROOT
 
 # Where the package under test lies, which may itself be a changed copy.
 HERE = Path(callboard.__file__).resolve().parent.parent
+# Of a test that fails so it is not known what it would have found.
+ENDED = "another process ended without an answer"
 
 
 class Peer:
@@ -64,11 +66,11 @@ class Peer:
         self.process.stdin.flush()
 
     def answer(self) -> dict[str, Any]:
-        """The next answer; `{"gone": status}` where the process ended instead."""
+        """The next answer. Fails with `ENDED` where the process ended instead."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            return {"gone": self.process.wait()}
+            raise AssertionError(f"{ENDED}, with status {self.process.wait()}")
         found = json.loads(line)
         assert isinstance(found, dict)
         return found

@@ -2,7 +2,8 @@
 
 Nothing but the façade is used, so these fit any kind of store, and a call is plain JSON, so it can
 be carried out by another process. What must come of a call is stated here, independently of the
-code. An operation of the table without a scenario fails `test_scenarios`.
+code. An operation of the table without a scenario fails
+`isolation/test_07_one_revision.py`.
 """
 
 from __future__ import annotations

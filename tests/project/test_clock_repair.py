@@ -37,6 +37,22 @@ def astray(world: World) -> None:
     world.clock.advance(10_000 - YEAR_MS)
 
 
+def test_back_to_the_first_moment_no_claim_begins_before_time(world: World) -> None:
+    project = world.project
+    session = project.sessions.start("A", "codex", claim=True, ttl_ms=1000).session.id
+    project.sessions.start("B", "codex", claim=True, ttl_ms=9000)
+    world.clock.advance(2000)
+    project.events.append("note.taken", {})
+    world.clock.advance(-world.clock.now_ms())
+    assert world.clock.now_ms() == 0
+    project.doctor.correct_clock("it began again", expected_revision=project.info().revision)
+    lapsed, live = claim_on(world, "A"), claim_on(world, "B")
+    assert (lapsed.state, lapsed.acquired_at_ms, lapsed.expires_at_ms) == ("expired", 0, 1)
+    assert (live.state, live.acquired_at_ms, live.expires_at_ms) == ("active", 1, 7001)
+    with refused("claim_not_holder"):
+        project.claims.renew(session, 1000)
+
+
 def test_leases_lapse_again_after_it(world: World) -> None:
     project = world.project
     astray(world)

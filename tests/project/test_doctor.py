@@ -54,7 +54,6 @@ def test_what_another_program_did_to_it(world: World) -> None:
     raw.execute("UPDATE sessions SET state = 'ended', ended_at_ms = 5")
     raw.execute("UPDATE projects SET revision = revision + 1")
     raw.execute("PRAGMA foreign_keys = OFF")
-    raw.execute("UPDATE claims SET session = 's_nobody' WHERE 0")
     raw.execute(
         "INSERT INTO checkpoints SELECT tenant, project, 'k_1', 's_nobody', 'x', 'y', '[]', NULL, "
         "'[]', 'codex', 1, 1 FROM projects"
@@ -135,10 +134,36 @@ def test_it_looks_with_what_the_project_was_opened_with(world: World, tmp_path: 
 
 @pytest.mark.parametrize("code", KINDS)
 def test_each_kind_says_what_to_do(code: str) -> None:
-    named = {"wanted": "600", "revision": 7}
+    named = {"wanted": "600", "path": "/a", "revision": 7, "session": "s_2"}
     hint = KINDS[code].hint.format(subject="s_1", **named)
-    assert 10 < len(hint) < 160
+    assert 10 < len(hint) < 200
     assert "{" not in hint
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "claim_orphaned",
+        "event_gap",
+        "foreign_key",
+        "guard_missing",
+        "integrity",
+        "revision_gap",
+        "project_corrupt",
+    ],
+)
+def test_a_copy_is_put_back_without_the_old_log(world: World, code: str) -> None:
+    """SQLite would play a log that stays into the copy, which is damaged then."""
+    if code == "project_corrupt":
+        world.project.close()
+        (world.root / ".callboard" / "project.db").write_bytes(b"no database" * 500)
+        (found,) = diagnose(world.root, around(world.clock)).findings
+        hint = found.hint
+        assert found.code == code
+    else:
+        hint = KINDS[code].hint
+    places = [hint.index(word) for word in ("stop all", "db-wal", "db-shm", "from a copy")]
+    assert places == sorted(places)
 
 
 def test_events_that_are_gone(world: World) -> None:

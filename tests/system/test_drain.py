@@ -409,6 +409,6 @@ def test_a_run_that_ends_while_the_remote_takes_nothing_waits_and_loses_nothing(
     assert str(note["text"]).startswith("push_refused: ")
     assert "push_refused" in Command(one, "explain", "a", environment=one.environment).end(0)
     hook.unlink()
-    until(lambda: one.works()["a"].barrier == "verified", timeout_s=60)
+    until(lambda: one.works()["a"].barrier == "verified", timeout_s=120)
     until(lambda: not one.supervisors())
     assert (one.works()["a"].attempts, len(one.journal)) == (1, 1)

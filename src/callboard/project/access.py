@@ -9,15 +9,17 @@ reaches into this module on purpose.
 from __future__ import annotations
 
 import secrets
+import traceback
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from callboard.errors import CallboardError
-from callboard.project import queries
+from callboard.project import names, queries
+from callboard.project.answers import Answer
 from callboard.project.opening import Surroundings
-from callboard.project.records import Answer
+from callboard.project.sqlite_file import UNREADABLE
 from callboard.project.store import Order, Store
-from callboard.project.unit import Scope, Unit
+from callboard.project.unit import Nothing, Scope, Unit, lost
 
 A = TypeVar("A", bound=Answer)
 R = TypeVar("R")
@@ -107,6 +109,20 @@ def _plain(act: Callable[[], R]) -> R:
     try:
         return act()
     except CallboardError as error:
-        refusal = CallboardError(error.code, error.message, error.hint, error.details)
+        refusal: Exception = CallboardError(error.code, error.message, error.hint, error.details)
+    except UNREADABLE as error:
+        refusal = lost(names.shown(str(error)))
+    except Nothing:
+        # The group that asked takes it; no caller sees it.
+        raise
+    # A defect, which nobody hides; but its frames hold the database.
+    except Exception as error:  # noqa: BLE001
+        kind = type(error) if type(error) in _PLAIN else AssertionError
+        refusal = kind(f"{type(error).__name__}: {error}")
+        refusal.add_note("".join(traceback.format_exception(error)))
     # Outside of the handler, so that it has no context either.
     raise refusal
+
+
+_PLAIN = (AssertionError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
+"""Kinds that are made anew from words alone."""

@@ -7,7 +7,7 @@ judges; the façade is imported with the first operation, as it needs the databa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ class Caller:
     @property
     def actor(self) -> str:
         """In whose name requests are kept."""
-        return self.agent or LOCAL
+        return LOCAL if self.agent is None else self.agent
 
     def open(self) -> Project:
         """The project; the caller closes it. Raises as `Project.open`."""
@@ -42,8 +42,12 @@ class Caller:
 def ask(caller: Caller, operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of an operation, as its JSON document. Raises what the façade refuses.
 
-    `values` are by the parameters' names; what is None or absent was not given.
+    `values` are by the parameters' names; what is absent was not given, and None is refused with
+    `arguments_invalid`, also where it could have been left out. Who asks is who the call itself
+    declares, else who was declared for the surface: an agent, and the actor in whose name the
+    request is kept, are the same one.
     """
+    caller = _effective(caller, operation, values)
     given = _given(caller, operation, values)
     call = _call_for(operation)
     if call is not None:
@@ -71,6 +75,12 @@ def _around(caller: Caller, call: str) -> dict[str, Any]:
     return {"actor": caller.actor} if call == "init" else {}
 
 
+def _effective(caller: Caller, operation: Operation, values: Mapping[str, Any]) -> Caller:
+    said = [values.get(one.name) for one in operation.parameters if one.is_caller]
+    agents = [one for one in said if one is not None]
+    return replace(caller, agent=agents[0]) if agents else caller
+
+
 def _document(found: Any) -> dict[str, Any]:
     import msgspec
 
@@ -84,11 +94,13 @@ def _given(caller: Caller, operation: Operation, values: Mapping[str, Any]) -> d
     found = {}
     for one in operation.parameters:
         value = values.get(one.name)
+        if value is None and (one.name in values or (one.required and not one.is_caller)):
+            raise _malformed(one, "", "is null" if one.name in values else "is missing")
         if value is None and one.is_caller:
             value = caller.agent
             if value is None and one.required:
                 raise _undeclared(operation)
-        if value is not None:
+        if value is not None and not one.is_actor_alone:
             found[one.keyword or one.name] = _converted(one, value)
     return found
 

@@ -61,23 +61,23 @@ def read(
     if cursor is None:
         return None
     if len(cursor) > _MAX_LENGTH or not cursor.isascii():
-        raise names.cursor_refused("is none")
+        raise names.cursor_refused(names.NO_CURSOR)
     try:
         data = base64.b64decode(
             (cursor + "=" * (-len(cursor) % 4)).encode(), altchars=b"-_", validate=True
         )
         value = decode(data)
     except (binascii.Error, CallboardError) as error:
-        raise names.cursor_refused("is none") from error
+        raise names.cursor_refused(names.NO_CURSOR) from error
     if not isinstance(value, dict) or value.keys() != {"a", "f", "v"}:
-        raise names.cursor_refused("is none")
+        raise names.cursor_refused(names.NO_CURSOR)
     if value["v"] != _VERSION:
         raise names.cursor_refused("is of another version")
     if value["f"] != _mark(scope, listing, filters):
         raise names.cursor_refused("belongs to other filters, or to another project")
     place = value["a"]
     if type(place) is not int or not 0 <= place <= MAX_SAFE_INTEGER:
-        raise names.cursor_refused("is none")
+        raise names.cursor_refused(names.NO_CURSOR)
     return place
 
 

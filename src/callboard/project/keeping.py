@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from threading import Condition, Thread
 from time import monotonic
 from typing import Any, Literal
 
 from callboard.errors import CallboardError
+from callboard.project.answers import ClaimChanged
 from callboard.project.asking import Caller
 from callboard.project.project import Project
 from callboard.project.records import Claim
@@ -23,7 +25,7 @@ MIN_TTL_MS = 250
 _LOOK_S = 0.5
 """How often the project is asked whether somebody else changed the claim."""
 _JOIN_S = 2.0
-_LOST = frozenset({"claim_not_holder", "not_found", "session_not_active"})
+_LOST = frozenset({"claim_not_holder", "not_found", "project_replaced", "session_not_active"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,11 @@ class Loss:
 class Keeper:
     """Holds the claim of one session while the context lasts.
 
-    A third of the time to live lies between two renewals. Each waits for the database a sixth of
-    it at most before it is tried again, so that the gaps stay under a half while the database
-    answers. `lost` is called once, in a thread of its own; `troubled` where a renewal failed and is
-    tried again. `expected_revision` and `request_id` are those of the first renewal.
+    A third of the time to live lies between two renewals, none of which lets the claim end earlier
+    than it would have. Each waits for the database a sixth of it at most before it is tried again,
+    so that the gaps stay under a half while the database answers. `lost` is
+    called once, in a thread of its own; `troubled` where a renewal failed and is tried again.
+    `expected_revision` and `request_id` are those of the first renewal.
     """
 
     def __init__(
@@ -129,9 +132,7 @@ class Keeper:
             while not self._is_over and self._loss is None:
                 left = self._until - monotonic()
                 if left <= 0:
-                    self._loss = Loss(
-                        "lapsed", f"lapsed: it could not be renewed within {self._ttl_ms} ms"
-                    )
+                    self._loss = Loss("lapsed", "lapsed: it could not be renewed before its end")
                 else:
                     self._changed.wait(min(left, 60))
             loss = self._loss
@@ -168,13 +169,14 @@ class Keeper:
     def _renew(self, **first: Any) -> None:
         ttl_s = self._ttl_ms / 1000
         begun = monotonic()
-        answer = self._project.claims.renew(self._session, self._ttl_ms, **first)
+        answer = self._project.claims.renew(self._session, self._ttl_ms, at_least=True, **first)
+        left_s = _left_ms(answer) / 1000
         with self._changed:
             self._claim = answer.claim
             self._revision = answer.project_revision
             self._renewals += 1
             # The lease began after this process had begun to ask for it, so it is not over sooner.
-            self._until = begun + ttl_s
+            self._until = begun + left_s
             self._due = begun + ttl_s / 3
             self._seen = answer.project_revision
             self._troubles.clear()
@@ -204,6 +206,12 @@ class Keeper:
         if error.code not in self._troubles:
             self._troubles.add(error.code)
             self._on_trouble(error)
+
+
+def _left_ms(answer: ClaimChanged) -> float:
+    """For how long a claim lasts from the moment in which it was renewed."""
+    end = answer.claim.expires_at_ms
+    return inf if end is None else end - answer.events[-1].at_ms
 
 
 def _checked(ttl_ms: int | float) -> int:

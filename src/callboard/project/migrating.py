@@ -6,21 +6,30 @@ where something is only looked at.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine
 
 from callboard.errors import CallboardError
-from callboard.project import schema
+from callboard.project import names, schema
 from callboard.project.queries import file
+from callboard.project.sqlite_file import RESTORE
 
 STEPS = Path(__file__).resolve().parent / "migrations"
+
+
+FIRST = "0001"
+"""The step before which there was none."""
+
+_STEP = re.compile(r"[0-9]{4}")
 
 
 def version_of(connection: Connection) -> str | None:
     """The step that the database is at; None: it is empty. Raises `schema_newer`.
 
-    A database that holds something else is refused with `project_foreign`.
+    What no step is called is `project_corrupt`; a database that holds something else is refused
+    with `project_foreign`.
     """
     mark = file.mark(connection)
     if mark == 0 and file.is_empty(connection):
@@ -32,8 +41,14 @@ def version_of(connection: Connection) -> str | None:
             "move it away; a project needs `.callboard/project.db` for itself",
         )
     found = file.version(connection)
-    if found is None or not found.isdigit() or found > schema.VERSION:
-        raise newer(str(found))
+    if found is None or not _STEP.fullmatch(found) or found < FIRST:
+        raise CallboardError(
+            "project_corrupt",
+            f"the project's file says it is of schema {names.shown(found)}, which is none",
+            f"something else wrote to it: {RESTORE}",
+        )
+    if found > schema.VERSION:
+        raise newer(found)
     return found
 
 

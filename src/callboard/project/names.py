@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from callboard.canonical import MAX_SAFE_INTEGER
 from callboard.errors import CallboardError
@@ -16,6 +19,8 @@ from callboard.twins import twin as twin
 MAX_NAME = 200
 MAX_TEXT = 16_384
 MAX_LIST = 200
+USUAL_TTL_MS = 600_000
+"""The time to live that hints name: ten minutes."""
 DEFAULT_PAGE = 50
 MAX_PAGE = 500
 
@@ -49,10 +54,23 @@ def plain(value: str) -> str:
     return str.__str__(value)
 
 
-def shown(value: object) -> str:
-    """A found value as a message names it: bounded, and with nothing that acts on a terminal."""
-    text = ascii(value) if not isinstance(value, str) or _hidden(value) else repr(value)
-    return text if len(text) <= 80 else text[:77] + "…" + text[-1]
+PATH_SHOWN = 4_096
+"""Characters of a folder's path that a message shows: a path cut short leads nowhere."""
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A found value as a message names it: at most so many characters, none acts on a terminal."""
+    try:
+        text = ascii(value) if not isinstance(value, str) or _hidden(value) else repr(value)
+    except (ValueError, RecursionError):
+        # A number of more digits than Python writes, or lists within lists without an end.
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= most else text[: most - 3] + "…" + text[-1]
+
+
+def an(noun: str) -> str:
+    """The noun with its article."""
+    return f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
 
 
 def _hidden(text: str) -> bool:
@@ -77,7 +95,7 @@ def _name_refused(value: object, field: str, what: str) -> CallboardError:
     return CallboardError(
         "name_invalid",
         f"the {field} {shown(value)} {what}",
-        f"give a {field} of 1 to {MAX_NAME} visible characters",
+        f"give {an(field)} of 1 to {MAX_NAME} visible characters",
         {"field": field},
     )
 
@@ -107,7 +125,7 @@ def _text_refused(value: object, field: str, what: str) -> CallboardError:
     return CallboardError(
         "text_invalid",
         f"the {field} {shown(value)} {what}",
-        f"give a {field} in plain text",
+        f"give {an(field)} in plain text",
         {"field": field},
     )
 
@@ -117,13 +135,37 @@ def optional_text(value: object, field: str, *, limit: int = MAX_TEXT) -> str | 
     return None if value is None else text(value, field, limit=limit)
 
 
-def texts(values: object, field: str) -> tuple[str, ...]:
-    """A list of at most 200 texts."""
+def one_of(value: object, field: str, known: Sequence[str]) -> str | None:
+    """None, or one of the words that there are."""
+    if value is None or (isinstance(value, str) and value in known):
+        return None if value is None else plain(value)
+    raise CallboardError(
+        "value_invalid",
+        f"the {field} {shown(value)} is none that there is",
+        f"{', '.join(known[:-1])} or {known[-1]}",
+        {"field": field, "known": list(known)},
+    )
+
+
+def several(values: object, field: str) -> tuple[Any, ...]:
+    """A list of at most 200 entries, each of which is still to be checked."""
     if not isinstance(values, (list, tuple)):
         raise _value_refused(values, field, "is no list")
     if len(values) > MAX_LIST:
         raise _value_refused(len(values), field, f"entries are more than {MAX_LIST}")
-    return tuple(text(value, field) for value in values)
+    return tuple(values)
+
+
+def texts(values: object, field: str) -> tuple[str, ...]:
+    """A list of at most 200 texts."""
+    return tuple(text(value, field) for value in several(values, field))
+
+
+def folder(value: object) -> str:
+    """The path of a folder, as text; whether there is one is not looked at."""
+    if not isinstance(value, (str, Path)):
+        raise _value_refused(value, "folder", "is no path")
+    return plain(str(value))
 
 
 def sha256(value: object, field: str) -> str:
@@ -155,7 +197,7 @@ def ttl(value: object) -> int | None:
         raise CallboardError(
             "ttl_invalid",
             f"the time to live {shown(value)} is no whole number of milliseconds from 1 on",
-            "give whole milliseconds, or none for a claim without an end",
+            "give whole milliseconds; where a claim may be without an end, none means that",
         )
     return value
 
@@ -215,12 +257,15 @@ def patience(value: object) -> int:
     return value
 
 
+NO_CURSOR = "is not one that a page has given"
+
+
 def cursor(value: object) -> str | None:
     """None, or the text that a page before gave as its next one."""
     if value is None:
         return None
     if not isinstance(value, str):
-        raise cursor_refused("is none")
+        raise cursor_refused(NO_CURSOR)
     return plain(value)
 
 
@@ -228,7 +273,7 @@ def cursor_refused(what: str) -> CallboardError:
     """That a cursor leads nowhere."""
     return CallboardError(
         "cursor_invalid",
-        f"the cursor {what}",
+        f"the given cursor {what}",
         "take the cursor of the page before, with the same filters, or begin anew without one",
     )
 

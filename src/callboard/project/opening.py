@@ -6,6 +6,7 @@ changes nothing, and neither does opening what a newer program wrote.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,13 @@ class Surroundings:
     busy_ms: int = sqlite_file.BUSY_MS
 
 
+_ADDRESS = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]{1,30}://|"
+    # As paths, which have one slash where two were.
+    r"(?:postgres|postgresql|mysql|mariadb|sqlite|oracle|mssql|https?)(?:\+[a-z0-9_]+)?:/"
+)
+
+
 def file_of(root: Path) -> Path:
     """Where the database of the project at `root` lies."""
     return root / sqlite_file.FOLDER / sqlite_file.FILE
@@ -44,15 +52,26 @@ def file_of(root: Path) -> Path:
 
 def root_of(path: str | Path) -> Path:
     """The root folder that a caller named."""
-    text = str(path)
-    if "://" in text:
+    text = names.folder(path)
+    address = _ADDRESS.match(text)
+    if address or "://" in text:
+        # No more than this is told: names and passwords stand behind it.
+        kind = address[0] if address else "…"
         raise CallboardError(
             "database_unsupported",
-            f"{names.shown(text)} is the address of a service, not a folder",
+            f"what begins with {kind!r} is the address of a service, not a folder",
             "give the project's folder",
         )
     try:
-        return Path(path).resolve()
+        root = Path(text).resolve()
+        str(root).encode()
+        return root
+    except UnicodeEncodeError as error:
+        raise CallboardError(
+            "project_unreadable",
+            f"the folder {names.shown(text)} has a name that is no UTF-8",
+            "give the folder another name, or choose another one",
+        ) from error
     except (OSError, ValueError) as error:
         raise CallboardError(
             "project_unreadable",
@@ -113,7 +132,7 @@ def _given_up(engine: Engine, file: Path) -> Iterator[None]:
     """Let go of the file where opening it fails, and tell what the database's errors mean."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as error:
+    except (DBAPIError, sqlite3.Error, *sqlite_file.UNREADABLE) as error:
         engine.dispose()
         raise sqlite_file.refusal(error, file) from error
     except CallboardError:
@@ -144,7 +163,7 @@ def missing(root: Path) -> CallboardError:
     """That there is no project."""
     return CallboardError(
         "project_missing",
-        f"there is no project in {names.shown(str(root))}",
+        f"there is no project in {names.shown(str(root), names.PATH_SHOWN)}",
         "run `callboard project init` in the project's folder, or name another one",
     )
 

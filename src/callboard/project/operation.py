@@ -29,6 +29,8 @@ class Parameter:
     """On the command line it has its place instead of a name."""
     is_caller: bool = False
     """Whoever asks, where nothing is given: as they were declared when the surface was started."""
+    is_actor_alone: bool = False
+    """It says who asks and nothing else, so the façade's call does not take it."""
 
     @property
     def is_repeated(self) -> bool:

@@ -28,16 +28,17 @@ _REQUEST = (EXPECTED, REQUEST)
 _TTL = Parameter(
     "ttl_ms",
     "count",
-    "The claim ends after so many milliseconds unless it is renewed (never).",
+    "The claim ends after so many milliseconds, 1 at least, unless it is renewed; left away, it "
+    "has no end.",
 )
 _NEW_TTL = Parameter(
     "ttl_ms",
     "count",
-    "The claim ends after so many milliseconds (when it would have ended); where none is live, "
-    "acquire one.",
+    "The claim ends after so many milliseconds, 1 at least; where none is live, one is acquired. "
+    "Left away, a live claim keeps its end.",
 )
-_BRANCH = _text("branch", "The work branch, main too (the selected one).")
-_FROM_BRANCH = _text("branch", "Only of this work branch (all).")
+_BRANCH = _text("branch", "The work branch, main too (default: the selected one).")
+_FROM_BRANCH = _text("branch", "Only of this work branch (default: of all).")
 _AGENT = _text(
     "agent", "The agent, as it calls itself; nobody checks it.", required=True, is_caller=True
 )
@@ -49,7 +50,7 @@ _WHO = (
 _SESSION = _text("session", "The session.", required=True)
 _PAGE = (
     _text("after", "The cursor of the page before: its next."),
-    Parameter("limit", "count", "At most so many entries, 1 to 500 (50)."),
+    Parameter("limit", "count", "At most so many entries, 1 to 500 (default: 50)."),
 )
 
 
@@ -61,7 +62,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "init",
         (
             _text("goal", "What the project is for, in one line."),
-            _text("key", "The project's key (the folder's name)."),
+            _text("key", "The project's key (default: the folder's name)."),
             Parameter("accept", "flag", "Write what was proposed; without it nothing changes."),
             Parameter(
                 "expected_revision",
@@ -72,13 +73,13 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
         changes=True,
     ),
-    Operation("", "status", "Show the project at a glance.", "status"),
+    Operation("", "status", "Show the project at a glance.", "status", (_BRANCH,)),
     Operation(
         "",
         "ready",
         "List the work that can be begun, the most urgent first.",
         "work.ready",
-        (_BRANCH, Parameter("limit", "count", "At most so many entries, 1 to 500 (50).")),
+        (_BRANCH, Parameter("limit", "count", "At most so many entries, 1 to 500 (default: 50).")),
         found=lambda document: bool(document["ready"]),
     ),
     # --- work -----------------------------------------------------------------------------------
@@ -145,7 +146,9 @@ OPERATIONS: tuple[Operation, ...] = (
         "Show a session, or the only active one that fits, with claim and checkpoint.",
         "sessions.show",
         (
-            _text("session", "The session (the only active one that fits).", is_argument=True),
+            _text(
+                "session", "The session (default: the only active one that fits).", is_argument=True
+            ),
             _text("work", "Of this work."),
             _text("agent", "Of this agent."),
             _BRANCH,
@@ -208,7 +211,8 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 "claim",
                 "off",
-                "Whether to take its live claim over (true); one that was interrupted has none.",
+                "Whether to take its live claim over (default: yes); one that was interrupted has "
+                "none.",
                 spelling="no-claim",
             ),
             *_REQUEST,
@@ -247,7 +251,8 @@ OPERATIONS: tuple[Operation, ...] = (
         "claims.renew",
         (
             _SESSION,
-            Parameter("ttl_ms", "count", "Milliseconds from now.", required=True),
+            Parameter("ttl_ms", "count", "Milliseconds from now, 1 at least.", required=True),
+            Parameter("at_least", "flag", "Never let it end earlier than it would have."),
             *_REQUEST,
         ),
         changes=True,
@@ -308,7 +313,10 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter("body", "object", "Its body, a JSON object.", required=True),
             _text("session", "Of this session, on its work and branch."),
             _text("work", "About this work."),
-            _text("branch", "On this branch, main too (the session's, or the selected one)."),
+            _text(
+                "branch",
+                "On this branch, main too (default: the session's, or else the selected one).",
+            ),
             *_REQUEST,
         ),
         changes=True,
@@ -339,7 +347,10 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter("covers", "texts", "A criterion that it shows, in the work's own words."),
             _text("session", "Of this session, on its work and branch."),
             _text("work", "About this work."),
-            _text("branch", "On this branch, main too (the session's, or the selected one)."),
+            _text(
+                "branch",
+                "On this branch, main too (default: the session's, or else the selected one).",
+            ),
             _text("ref", "Where it is kept."),
             _text("sha256", "The SHA-256 of what is kept there."),
             *_REQUEST,
@@ -365,7 +376,15 @@ OPERATIONS: tuple[Operation, ...] = (
         "show",
         "Show what came of a request, to whoever made it.",
         "receipts.show",
-        (_text("request_id", "The request.", required=True, is_argument=True),),
+        (
+            _text("request_id", "The request.", required=True, is_argument=True),
+            _text(
+                "agent",
+                "Who made the request, as it called itself then.",
+                is_caller=True,
+                is_actor_alone=True,
+            ),
+        ),
     ),
     # --- source ---------------------------------------------------------------------------------
     Operation(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from callboard.project import doctor, names, opening, starting
 from callboard.project.access import close, read, refuse_plainly, register
+from callboard.project.answers import Diagnosis, Status
 from callboard.project.groups.branches import Branches
 from callboard.project.groups.claims import Claims
 from callboard.project.groups.doctor import Doctor
@@ -21,7 +22,7 @@ from callboard.project.groups.work import Work
 from callboard.project.names import LOCAL
 from callboard.project.opening import Surroundings
 from callboard.project.operations import work
-from callboard.project.records import Diagnosis, ProjectInfo, Status
+from callboard.project.records import ProjectInfo
 from callboard.project.source.answers import Initialized
 from callboard.project.sqlite_file import BUSY_MS
 from callboard.project.store import Store
@@ -121,11 +122,13 @@ class Project:
         """Id, key and present revision."""
         return read(self._key, _info)
 
-    def status(self) -> Status:
-        """The project at a glance, with the first work that can be begun."""
-        return read(
-            self._key, lambda scope: work.status(scope, branch=None, limit=work.READY_SHOWN)
-        )
+    def status(self, *, branch: str | None = None) -> Status:
+        """The project at a glance, with the first work that can be begun on a branch.
+
+        `branch` None: the selected one. Raises `not_found`.
+        """
+        on = names.optional_name(branch, "branch")
+        return read(self._key, lambda scope: work.status(scope, branch=on, limit=work.READY_SHOWN))
 
     @classmethod
     def init(

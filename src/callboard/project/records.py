@@ -115,7 +115,10 @@ class SourceFile(Record, frozen=True, kw_only=True):
 
 
 class Session(Record, frozen=True, kw_only=True):
-    """One agent at one piece of work on one branch."""
+    """One agent at one piece of work on one branch. `outcome`: what was said at its end.
+
+    `agent`, `provider` and `model` are as declared at its start; nobody authenticates them.
+    """
 
     id: str
     work: str
@@ -127,12 +130,14 @@ class Session(Record, frozen=True, kw_only=True):
     predecessor: str | None
     started_at_ms: int
     ended_at_ms: int | None
+    outcome: str | None = None
 
 
 class Claim(Record, frozen=True, kw_only=True):
     """The hold of a session on its work. `state` is as of the answer: past its end it is expired.
 
-    `fence` rises by one with each acquisition of that work. `expires_at_ms` None: no end.
+    `fence` rises by one with each acquisition of that work. `expires_at_ms` None: no end. `agent`
+    is the session's, declared and not authenticated.
     """
 
     id: str
@@ -197,6 +202,7 @@ class Evidence(Record, frozen=True, kw_only=True):
     """What shows that acceptance criteria are met.
 
     `currency` is relative to the branch that was asked for: from another one it is historical.
+    `agent` is its session's, declared and not authenticated; None: of no session.
     """
 
     id: str
@@ -215,7 +221,10 @@ class Evidence(Record, frozen=True, kw_only=True):
 
 
 class Receipt(Record, frozen=True, kw_only=True):
-    """That a request was carried out: its outcome is answered again to the same request."""
+    """That a request was carried out: its outcome is answered again to the same request.
+
+    `actor` is who asked, as they said themselves; nobody authenticates it.
+    """
 
     request_id: str
     operation: str
@@ -234,193 +243,3 @@ class Finding(Record, frozen=True, kw_only=True):
     message: str
     hint: str
     details: dict[str, Any] = {}
-
-
-# --- answers ----------------------------------------------------------------------------------
-
-
-class Answer(Record, frozen=True, kw_only=True):
-    """Every answer says which revision it is of; a change's is the one it made."""
-
-    project_revision: int
-
-
-class Status(Answer, frozen=True, kw_only=True):
-    """The project at a glance; `counts` by kind and state.
-
-    `ready`: the first of the work that can be begun on `branch`; `more`: there is more of it.
-    `claims`: the first twenty that nobody ended, by work; the state of a lapsed one is expired.
-    """
-
-    project: ProjectInfo
-    branch: str
-    counts: dict[str, dict[str, int]]
-    ready: tuple[WorkItem, ...]
-    more: bool
-    claims: tuple[Claim, ...]
-
-
-class WorkShown(Answer, frozen=True, kw_only=True):
-    """One piece of work, as it stands on `branch`."""
-
-    branch: str
-    work: WorkView
-
-
-class WorkPage(Answer, frozen=True, kw_only=True):
-    """Some pieces of work, in the order of their files, as they stand on `branch`."""
-
-    branch: str
-    work: tuple[WorkView, ...]
-    next: str | None
-
-
-class WorkCompleted(Answer, frozen=True, kw_only=True):
-    """Work was completed on the branch of a session; `completion` is the id of that fact."""
-
-    completion: str
-    branch: str
-    work: WorkView
-    event: Event
-
-
-class SourceIndexed(Answer, frozen=True, kw_only=True):
-    """What an indexing put in the place of the old projection."""
-
-    items: int
-    goals: int
-    files: tuple[SourceFile, ...]
-    event: Event
-
-
-class SessionStarted(Answer, frozen=True, kw_only=True):
-    """A new session, also one that follows another; `claim` None: it holds nothing."""
-
-    session: Session
-    claim: Claim | None
-    events: tuple[Event, ...]
-
-
-class WorkTaken(Answer, frozen=True, kw_only=True):
-    """The next work with a session that holds it; all three None where nothing was ready."""
-
-    branch: str
-    work: WorkItem | None
-    session: Session | None
-    claim: Claim | None
-    events: tuple[Event, ...]
-
-
-class SessionShown(Answer, frozen=True, kw_only=True):
-    """A session, its last claim, and the last checkpoint of it or of those before it."""
-
-    session: Session
-    claim: Claim | None
-    checkpoint: Checkpoint | None
-
-
-class SessionPage(Answer, frozen=True, kw_only=True):
-    """Some sessions, the latest first, and their claims that nobody ended, lapsed or not."""
-
-    sessions: tuple[Session, ...]
-    claims: tuple[Claim, ...]
-    next: str | None
-
-
-class CheckpointSaved(Answer, frozen=True, kw_only=True):
-    """A checkpoint was written."""
-
-    checkpoint: Checkpoint
-    event: Event
-
-
-class SessionClosed(Answer, frozen=True, kw_only=True):
-    """A session was interrupted or ended, and with it its own claims."""
-
-    session: Session
-    closed_claims: tuple[Claim, ...]
-    events: tuple[Event, ...]
-
-
-class ClaimChanged(Answer, frozen=True, kw_only=True):
-    """A claim was acquired, renewed or released."""
-
-    claim: Claim
-    events: tuple[Event, ...]
-
-
-class ClaimShown(Answer, frozen=True, kw_only=True):
-    """The claim on a piece of work, also a lapsed one that nobody took over; or None."""
-
-    claim: Claim | None
-
-
-class ClaimRepaired(Answer, frozen=True, kw_only=True):
-    """A lapsed claim was marked as expired."""
-
-    claim: Claim
-    event: Event
-
-
-class ClockRepaired(Answer, frozen=True, kw_only=True):
-    """The project's time went back to the clock's; `moved_claims` got another end by that."""
-
-    before_ms: int
-    after_ms: int
-    moved_claims: int
-    event: Event
-
-
-class BranchChanged(Answer, frozen=True, kw_only=True):
-    """A branch was created, selected or closed."""
-
-    branch: Branch
-    event: Event
-
-
-class BranchList(Answer, frozen=True, kw_only=True):
-    """All branches, in the order of their making."""
-
-    branches: tuple[Branch, ...]
-
-
-class EventAppended(Answer, frozen=True, kw_only=True):
-    """An observation was written."""
-
-    event: Event
-
-
-class EventPage(Answer, frozen=True, kw_only=True):
-    """Some events, the oldest first; `next` None: there are no more now."""
-
-    events: tuple[Event, ...]
-    next: str | None
-
-
-class EvidenceAdded(Answer, frozen=True, kw_only=True):
-    """Evidence was written."""
-
-    evidence: Evidence
-    event: Event
-
-
-class EvidencePage(Answer, frozen=True, kw_only=True):
-    """Some evidence, the oldest first."""
-
-    evidence: tuple[Evidence, ...]
-    next: str | None
-
-
-class ReceiptShown(Answer, frozen=True, kw_only=True):
-    """What came of a request; `receipt.revision` is the one that it made."""
-
-    receipt: Receipt
-
-
-class Diagnosis(Record, frozen=True, kw_only=True):
-    """What the doctor saw; `project_revision` and `schema_version` None: they cannot be read."""
-
-    project_revision: int | None
-    schema_version: str | None
-    healthy: bool
-    findings: tuple[Finding, ...]

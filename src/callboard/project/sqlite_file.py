@@ -6,6 +6,7 @@ outside the wing's rooms gets a connection.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -17,6 +18,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool, StaticPool
@@ -29,6 +31,12 @@ FOLDER = ".callboard"
 
 BUSY_MS = 10_000
 """How long a connection waits for others before it gives up."""
+
+# A log that stayed would be played into the copy.
+RESTORE = (
+    "stop all that use the project, remove project.db-wal and project.db-shm, then restore "
+    "project.db from a copy"
+)
 
 SETTINGS = (
     "PRAGMA foreign_keys = ON",
@@ -52,6 +60,8 @@ def make_file(path: Path) -> None:
         check_file(path)
         return
     except OSError as error:
+        if error.errno == errno.EROFS:
+            raise read_only(path) from error
         raise unreadable(path, error) from error
     os.close(descriptor)
 
@@ -65,20 +75,54 @@ def check_file(path: Path) -> int:
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        raise CallboardError(
-            "file_not_regular",
-            f"the project's file {str(path)!r} is not a regular file",
-            "give a folder whose .callboard/project.db is a plain file",
-        )
+        raise _not_regular(path, "give a folder whose .callboard/project.db is a plain file")
+    for suffix in _BESIDE:
+        _check_beside(path.with_name(path.name + suffix))
     return found.st_size
 
 
-def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) -> Engine:
-    """An engine on the existing file. Nothing is opened before somebody connects."""
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite makes beside a file; it opens whatever has such a name, and would wait at a pipe."""
+
+
+def _check_beside(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if not stat.S_ISREG(found.st_mode):
+        raise _not_regular(path, "end all processes that have the project open, and move it away")
+
+
+def _not_regular(path: Path, hint: str) -> CallboardError:
+    return CallboardError(
+        "file_not_regular", f"the project's file {str(path)!r} is not a regular file", hint
+    )
+
+
+def engine_on(
+    path: Path, *, read_only: bool = False, immutable: bool = False, busy_ms: int = BUSY_MS
+) -> Engine:
+    """An engine on the existing file. Nothing is opened before somebody connects.
+
+    `immutable`: nobody can change it meanwhile, so SQLite makes nothing beside it to read it.
+    It stays with the file that it opened first: `project_replaced` once the path leads to another
+    one, or to none, as what was written then would be lost.
+    """
     mode = "ro" if read_only else "rw"
-    address = f"file:{quote(str(path))}?mode={mode}"
+    address = f"file:{quote(str(path))}?mode={mode}" + ("&immutable=1" if immutable else "")
+
+    opened: list[_Identity] = []
+
+    def check(_connection: Connection | None = None) -> None:
+        if opened and _identity(path) != opened[0]:
+            raise replaced(path)
 
     def connect() -> sqlite3.Connection:
+        check()
+        before = _identity(path)
         connection = sqlite3.connect(
             address,
             uri=True,
@@ -86,20 +130,47 @@ def engine_on(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_MS) ->
             check_same_thread=False,
             timeout=busy_ms / 1000,
         )
+        # SQLite does not say which file it has open: it is the one that lay there all the while.
+        if before is None or _identity(path) != before:
+            connection.close()
+            raise replaced(path)
+        opened[:] = [before]
         return _set(connection)
 
-    return _engine(
+    engine = _engine(
         connect, NullPool if read_only else QueuePool, partial(_begin, file=path, busy_ms=busy_ms)
     )
+    # When it began, and at the last moment.
+    event.listen(engine, "begin", check)
+    event.listen(engine, "commit", check)
+    return engine
+
+
+_Identity = tuple[int, int]
+
+
+def _identity(path: Path) -> _Identity | None:
+    """What makes a file this very one; None: nothing can be found there."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def snapshot_of(path: Path, *, busy_ms: int = BUSY_MS) -> Engine:
     """An engine on a copy in memory, of one moment; the file is opened for reading only."""
-    source = engine_on(path, read_only=True, busy_ms=busy_ms)
+    immutable = on_read_only_disk(path) and has_no_log(path)
+    source = engine_on(path, read_only=True, immutable=immutable, busy_ms=busy_ms)
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    with source.connect() as connection:
-        _driver(connection).backup(copy)
-    source.dispose()
+    try:
+        with source.connect() as connection:
+            _driver(connection).backup(copy)
+    except BaseException:
+        copy.close()
+        raise
+    finally:
+        source.dispose()
     _set(copy)
     return _engine(lambda: copy, StaticPool, _look)
 
@@ -203,8 +274,38 @@ def _primary(error: BaseException | None) -> int | None:
     return code & 0xFF if isinstance(code, int) else None
 
 
-def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
-    """What an error of SQLite comes to, for people and programs."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+"""What is raised where something that is stored cannot be read as what it should be."""
+
+
+_ROOM_BYTES = 64 * 1024
+"""More than SQLite takes at once beside a page: the index of its log grows by 32 KiB."""
+
+
+def _is_full(path: Path) -> bool:
+    """Whether the disk has no room: SQLite calls it an I/O error where the log's index grows."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _ROOM_BYTES
+
+
+def on_read_only_disk(path: Path) -> bool:
+    """Whether the file's folder lies on a disk that is mounted for reading only."""
+    try:
+        return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def has_no_log(path: Path) -> bool:
+    """Whether there is no log beside the file, so that the file alone holds everything."""
+    return not os.path.lexists(path.with_name(path.name + "-wal"))
+
+
+def refusal(error: Exception, path: Path) -> CallboardError:
+    """What an error of SQLite, or of reading what it gave, comes to for people and programs."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     code = _primary(cause)
     where = repr(str(path))
@@ -214,15 +315,21 @@ def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
             f"other processes kept {where} to themselves; nothing was written",
             "try again; if it stays so, look for a process that was stopped",
         )
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    # The driver itself, and not SQLite, refuses text that is no UTF-8: that has no code.
+    is_no_text = isinstance(cause, sqlite3.OperationalError) and code is None
+    damaged = isinstance(error, UNREADABLE) or is_no_text
+    if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return CallboardError(
             "project_corrupt",
             f"{where} is damaged, or no database: {cause}",
-            "run `callboard project doctor`, and restore the file from a copy",
+            f"`callboard project doctor` tells more; {RESTORE}",
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return read_only(path)
-    if code == sqlite3.SQLITE_FULL:
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR) and on_read_only_disk(path):
+        # To read it too SQLite has to make its log and the index of that.
+        return read_only(path)
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(path)):
         return CallboardError(
             "disk_full",
             f"the disk with {where} is full; nothing was written",
@@ -234,6 +341,16 @@ def refusal(error: DBAPIError | sqlite3.Error, path: Path) -> CallboardError:
         "storage_failed",
         f"the database {where} refused: {cause}",
         "nothing was written; run `callboard project doctor`",
+    )
+
+
+def replaced(path: Path) -> CallboardError:
+    """That the path no longer leads to the file that is open."""
+    return CallboardError(
+        "project_replaced",
+        f"the database {str(path)!r} was replaced or taken away while it was open; nothing was "
+        "written",
+        "open the project again; what was told before may be in the other file, or lost",
     )
 
 

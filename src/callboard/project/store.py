@@ -19,8 +19,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from callboard.canonical import digest
 from callboard.errors import CallboardError
 from callboard.project import schema, statements
-from callboard.project.records import Answer
-from callboard.project.unit import Scope, Unit
+from callboard.project.answers import Answer
+from callboard.project.sqlite_file import UNREADABLE
+from callboard.project.unit import Outside, Scope, Unit
 
 A = TypeVar("A", bound=Answer)
 R = TypeVar("R")
@@ -61,7 +62,7 @@ class Backing:
     engine: Engine
     root: Path
     now_ms: Now
-    explain: Callable[[DBAPIError], CallboardError]
+    explain: Callable[[Exception], CallboardError]
     unwritable: CallboardError | None = None
 
 
@@ -97,7 +98,7 @@ class Store:
                         connection, *self._names(row), row.revision, *self._times(connection, row)
                     )
                 )
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, *UNREADABLE) as error:
             raise self._refusal(error) from error
 
     def write(self, order: Order, answer: type[A], act: Callable[[Unit], A]) -> A:
@@ -105,6 +106,7 @@ class Store:
         if self.backing.unwritable is not None:
             raise self.backing.unwritable
         fingerprint = digest([order.operation, self.actor, order.intent])
+        outside: list[Outside] = []
         try:
             with self._writer.begin() as connection:
                 row = self._row(connection, locked=True)
@@ -114,6 +116,7 @@ class Store:
                     row.revision + 1,
                     *self._times(connection, row),
                     row.last_seq,
+                    self.actor,
                 )
                 before = self._first_answer(unit, order, answer, fingerprint)
                 if before is not None:
@@ -125,10 +128,15 @@ class Store:
                 self._keep(unit, order, fingerprint, found)
                 self._advance(unit, row.revision)
                 for act_outside in unit.last:
-                    act_outside()
+                    outside.append(act_outside())
                 return found
-        except SQLAlchemyError as error:
-            raise self._refusal(error) from error
+        except (SQLAlchemyError, *UNREADABLE) as error:
+            raise _put_back(outside, self._refusal(error)) from error
+        except CallboardError as error:
+            raise _put_back(outside, error) from error
+        finally:
+            for one in outside:
+                one.close()
 
     # --- parts of it ---------------------------------------------------------------------------
 
@@ -190,14 +198,31 @@ class Store:
         if unit.change(schema.projects, {"revision": before}, **values) != 1:
             raise _conflict(before, None)
 
-    def _refusal(self, error: SQLAlchemyError) -> CallboardError:
-        if isinstance(error, DBAPIError):
+    def _refusal(self, error: Exception) -> CallboardError:
+        if isinstance(error, (DBAPIError, *UNREADABLE)):
             return self.backing.explain(error)
         return CallboardError(
             "storage_failed",
             f"the project's database failed: {type(error).__name__}",
             "nothing was written; run `callboard project doctor`",
         )
+
+
+def _put_back(outside: list[Outside], refusal: CallboardError) -> CallboardError:
+    """Undo what was done beside a change that is refused; the refusal says where that fails."""
+    for one in reversed(outside):
+        try:
+            one.put_back()
+        except CallboardError as error:
+            code = refusal.code
+            refusal = CallboardError(
+                code,
+                f"{refusal.message.removesuffix('; nothing was written')}; the project is as it "
+                f"was, but {one.file!r} was written and cannot be put back: {error.message}",
+                "look at the file; `callboard project source index` takes it up as it is",
+                {**refusal.details, "file": one.file},
+            )
+    return refusal
 
 
 def _check_revision(expected: int | None, actual: int) -> None:

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import (
     Connection,
@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from callboard.canonical import decode, encode
 from callboard.errors import CallboardError
-from callboard.project import schema, statements
+from callboard.project import names, schema, statements
 from callboard.project.records import Event
 
 MAX_BODY_BYTES = 65_536
@@ -90,18 +90,52 @@ def _alteration(table: Table, keys: tuple[str, ...], changed: tuple[str, ...]) -
     return update(table).where(*_named(table, keys)).values(values)
 
 
+def lost(what: str) -> CallboardError:
+    """That the database has not what every project has."""
+    return CallboardError(
+        "project_corrupt",
+        f"the project's database is damaged: {what}",
+        "run `callboard project doctor`, and restore the file from a copy",
+    )
+
+
+class Nothing(Exception):
+    """That a change found nothing to do, so that nothing is written. It never leaves the wing."""
+
+
+class Outside(Protocol):
+    """Something that was done outside of the database, and can be undone until it is let go."""
+
+    @property
+    def file(self) -> str:
+        """The file that was written, as the project names it."""
+
+    def put_back(self) -> None:
+        """Make it as it was. Raises a refusal where somebody changed it since, or it fails."""
+
+    def close(self) -> None:
+        """Let it be as it is."""
+
+
 @dataclass(slots=True)
 class Unit(Scope):
-    """One project within the transaction that changes it; `revision` is the one being made."""
+    """One project within the transaction that changes it; `revision` is the one being made.
+
+    `actor` is who asks for it, as they say themselves.
+    """
 
     seq: int
+    actor: str
     events: list[Event] = field(default_factory=list)
-    last: list[Callable[[], object]] = field(default_factory=list)
+    last: list[Callable[[], Outside]] = field(default_factory=list)
     """What is to happen outside of the database, once every row of the change is written."""
 
     def turn_back(self) -> None:
-        """Let the change happen at the time of the database's clock, also if that is earlier."""
-        self.now_ms = self.machine_ms
+        """Let the change happen at the time of the database's clock, also if that is earlier.
+
+        No earlier than the first millisecond, as what ends then began before it.
+        """
+        self.now_ms = max(self.machine_ms, 1)
 
     def add(self, table: Table, **values: object) -> None:
         """Insert a row of this project."""
@@ -123,8 +157,27 @@ class Unit(Scope):
         work: str | None = None,
         branch: str | None = None,
         session: str | None = None,
+        agent: str | None = None,
     ) -> Event:
-        """Append an event at this revision; its body is a JSON object of at most 64 KiB."""
+        """Append what an operation tells, at this revision.
+
+        `agent`: whose doing it is where nobody else declared it to be theirs. Who did is kept as
+        `by` in the body.
+        """
+        if self.actor not in (names.LOCAL, agent):
+            body = {**body, "by": self.actor}
+        return self.observation(type, body, work=work, branch=branch, session=session)
+
+    def observation(
+        self,
+        type: str,
+        body: Mapping[str, object],
+        *,
+        work: str | None = None,
+        branch: str | None = None,
+        session: str | None = None,
+    ) -> Event:
+        """Append an event whose body, a JSON object of at most 64 KiB, stays just as it is."""
         data = encode(body)
         if len(data) > MAX_BODY_BYTES:
             raise CallboardError(

@@ -137,3 +137,13 @@ def test_choosing_is_the_matter_of_everybody_who_opens_the_project(opened: Opene
     other = opened.open(actor="ann")
     opened.project.branches.select("side")
     assert other.status().branch == "side"
+
+
+def test_closing_the_selected_one_is_remarked(opened: Opened) -> None:
+    project = opened.project
+    project.branches.create("side")
+    project.branches.create("other")
+    assert project.branches.close("other").remarks == ()
+    project.branches.select("side")
+    (remark,) = project.branches.close("side").remarks
+    assert "still the selected one" in remark

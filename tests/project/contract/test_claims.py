@@ -244,3 +244,17 @@ def test_the_doctor_says_what_stays_behind(opened: Opened) -> None:
         ("session_open", "info", claim.session),
     ]
     assert Project.diagnose(opened.root).project_revision == found.project_revision
+
+
+def test_a_renewal_may_be_one_that_never_shortens(opened: Opened) -> None:
+    project = opened.project
+    claim, endless = held(project, ttl_ms=600_000), held(project, "B")
+    renew = project.claims.renew
+    first = project.claims.renew(claim.session, 60_000, at_least=True)
+    assert first.claim.expires_at_ms == NOW_MS + 600_000
+    assert renew(endless.session, 60_000, at_least=True).claim.expires_at_ms is None
+    opened.clock.advance(580_000)
+    assert renew(claim.session, 60_000, at_least=True).claim.expires_at_ms == NOW_MS + 640_000
+    assert on(project).expires_at_ms == NOW_MS + 640_000
+    assert renew(claim.session, 60_000, at_least=False).claim.expires_at_ms == NOW_MS + 640_000
+    assert renew(claim.session, 5, at_least=False).claim.expires_at_ms == NOW_MS + 580_005

@@ -24,6 +24,7 @@ def test_a_session_has_the_documented_form(opened: Opened) -> None:
         "predecessor": None,
         "started_at_ms": NOW_MS,
         "ended_at_ms": None,
+        "outcome": None,
     }
     assert document["claim"] == {
         "id": document["claim"]["id"],

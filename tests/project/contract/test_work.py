@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from callboard.project.records import Goal, SourceFile, WorkItem, WorkView
+from callboard.project.records import (
+    Goal,
+    SourceFile,
+    WorkItem,
+    WorkView,
+)
 from tests.project import indexing
 from tests.project.contract.stores import Opened
-from tests.project.world import SHA, item
+from tests.project.world import SHA, item, refused
 
 
 def test_it_is_replaced_as_a_whole(opened: Opened) -> None:
@@ -60,3 +65,40 @@ def test_the_status_counts_a_lapsed_claim_as_expired(opened: Opened) -> None:
     project.sessions.start("B", "codex", claim=True)
     opened.clock.advance(100)
     assert project.status().counts["claims"] == {"active": 1, "expired": 1}
+
+
+def test_the_status_tells_of_one_branch(opened: Opened) -> None:
+    project = opened.project
+    session = project.sessions.start("B", "codex", claim=True).session.id
+    project.evidence.add("t", "s", session=session)
+    project.work.complete("B", session=session)
+    project.sessions.start("A", "kim", claim=True, ttl_ms=5)
+    opened.clock.advance(5)
+    project.branches.create("side")
+    here, there = project.status(), project.status(branch="side")
+    assert (here.branch, here.completed, here.lapsed) == ("main", 1, 1)
+    assert (there.branch, there.completed, there.lapsed) == ("side", 0, 1)
+    assert [one.key for one in here.ready] == ["A"]
+    with refused("not_found"):
+        project.status(branch="nowhere")
+
+
+def test_an_unknown_status_is_refused(opened: Opened) -> None:
+    listing = opened.project.work.list
+    assert listing(status="done").work == ()
+    assert listing(status="done").status == "done"
+    assert listing().status is None
+    with refused("value_invalid") as found:
+        listing(status="foo")
+    assert "'foo'" in found.value.message
+    assert "in_progress" in found.value.hint
+
+
+def test_taking_work_that_is_not_ready_is_remarked(opened: Opened) -> None:
+    start = opened.project.sessions.start
+    taken = start("C", "codex", claim=True)
+    assert taken.claim is not None
+    assert taken.remarks == ("the work is not ready: 'A' is open, not done",)
+    assert start("A", "codex", claim=True).remarks == ()
+    # Who takes nothing may look at anything.
+    assert start("C", "kim").remarks == ()

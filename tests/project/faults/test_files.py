@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import stat
@@ -13,8 +14,9 @@ import pytest
 
 from callboard.errors import CallboardError
 from callboard.project import mounts
+from callboard.project.answers import EventAppended
 from callboard.project.project import Project
-from callboard.project.records import Event, EventAppended
+from callboard.project.records import Event
 from tests.project.inner import around, create_project, diagnose, open_project
 from tests.project.world import World, make_world, refused
 from tests.system.mounts import mount, own_mounts, unmount
@@ -300,6 +302,26 @@ FULL: dict[str, Callable[[Project], object]] = {
 }
 
 
+def test_a_disk_that_is_full_while_nobody_has_the_project_open(tmp_path: Path) -> None:
+    """Then the index of the log has to be made first, which SQLite calls an I/O error."""
+    with small_disk(tmp_path / "disk", "1M") as place:
+        world = make_world(place / "demo")
+        world.project.close()
+        before = world.file.read_bytes()
+        filler = place / "filler"
+        for pages in (0, 1, 2, 4, 7):
+            filler.unlink(missing_ok=True)
+            room = os.statvfs(place)
+            filler.write_bytes(b"x" * ((room.f_bavail - pages) * room.f_frsize))
+            with refused("disk_full"), world.open() as project:
+                project.events.append("note.taken", {"text": "x" * 50_000})
+            assert world.file.read_bytes() == before
+        filler.unlink()
+        with world.open() as project:
+            assert project.info().revision == 2
+            assert project.doctor.check().findings == ()
+
+
 def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path) -> None:
     """Not a project by halves, and nothing that stands in the way later."""
     with small_disk(tmp_path / "disk", "64K") as place:
@@ -340,14 +362,14 @@ def test_on_a_read_only_disk_without_a_log_it_cannot_be_opened(world: World) -> 
             lambda: Project.create(world.root / "new", key="demo"),
         )
         for act in acts:
-            with refused("project_unreadable") as found:
+            with refused("project_readonly") as found:
                 act()
-            assert "check the file, its folder, and their permissions" in found.value.hint
+            assert "check the permissions of the file and its folder" in found.value.hint
         diagnosis = Project.diagnose(world.root)
         assert [(one.code, one.severity) for one in diagnosis.findings] == [
-            ("project_unreadable", "error")
+            ("disk_readonly", "warning")
         ]
-        assert not diagnosis.healthy
+        assert (diagnosis.healthy, diagnosis.project_revision) == (True, 2)
     with world.open() as project:
         assert project.doctor.check().findings == ()
 

@@ -16,18 +16,23 @@ class Guard:
     """What is changed, and the tests of which each one must see it.
 
     `tests` are the names of functions, which are unique in the folder. One with a case in brackets
-    must fail in that case; else any case will do.
+    must fail in that case; else any case will do. `says` stands in what each failure tells, where
+    one could come of something else.
     """
 
     tests: tuple[str, ...]
     changes: tuple[Change, ...]
+    says: str = ""
 
 
-def guard(tests: str | tuple[str, ...], *changes: tuple[str, str] | Change) -> Guard:
+def guard(
+    tests: str | tuple[str, ...], *changes: tuple[str, str] | Change, says: str = ""
+) -> Guard:
     """A guard; a text that stands in one place of the wing is changed by naming both texts."""
     return Guard(
         (tests,) if isinstance(tests, str) else tests,
         tuple(one if isinstance(one, Change) else Change(*one) for one in changes),
+        says,
     )
 
 

@@ -14,6 +14,16 @@ _STALE = early(
     ("held = queries.claim_on(unit, session.work)", f"held = {EARLIER}(session.work)"),
 )
 
+# The second guard behind those above: whoever changes a claim looks that it is the active one.
+_ANY_ROW = (
+    ('{"id": claim.id, "state": "active"}, **values) != 1:', '{"id": claim.id}, **values) < 1:'),
+)
+# And the one behind all: the database takes no second active claim on a work.
+_TWO_ROWS = (
+    '        ["tenant", "project", "work"],\n        unique=True,',
+    '        ["tenant", "project", "work"],\n        unique=False,',
+)
+
 CLAIMS: dict[str, Guard] = {
     # --- 9: one claim -----------------------------------------------------------------------------
     "a live claim is respected": guard(
@@ -30,10 +40,7 @@ CLAIMS: dict[str, Guard] = {
     ),
     "one active row a work": guard(
         "test_the_database_itself_has_room_for_one",
-        (
-            '        ["tenant", "project", "work"],\n        unique=True,',
-            '        ["tenant", "project", "work"],\n        unique=False,',
-        ),
+        _TWO_ROWS,
     ),
     "a claim is on one work": guard(
         (
@@ -159,6 +166,9 @@ CLAIMS: dict[str, Guard] = {
             "test_processes_on_two_branches",
         ),
         *_STALE,
+        *_ANY_ROW,
+        _TWO_ROWS,
+        says=" == 1",
     ),
     # --- 13: repair -------------------------------------------------------------------------------
     "the repair looks": guard(
@@ -168,6 +178,7 @@ CLAIMS: dict[str, Guard] = {
             "test_a_repair_after_a_takeover_finds_it_ended",
         ),
         ('    if claim.state != "expired" or claim.released_at_ms is not None:', "    if False:"),
+        *_ANY_ROW,
     ),
     "the repair looks inside": guard(
         (
@@ -181,6 +192,7 @@ CLAIMS: dict[str, Guard] = {
                 "    claim = lookup.claim(unit, claim_id)\n",
                 f"    claim = {EARLIER}(claim_id) or lookup.claim(unit, claim_id)\n",
             ),
+            *_ANY_ROW,
         ),
     ),
     "the repair needs a revision": guard(
@@ -231,7 +243,11 @@ CLAIMS: dict[str, Guard] = {
             "test_of_repairs_at_once_one_comes_through",
             "test_a_release_and_the_end_of_its_session_let_go_once",
         ),
-        ('    _tell(unit, f"claim.{state}", closed, more or {})\n', ""),
+        # It tells of something else instead, as an answer needs an event.
+        (
+            '    _tell(unit, f"claim.{state}", closed, more or {})\n',
+            '    _tell(unit, "claim.renewed", closed, more or {})\n',
+        ),
     ),
     # --- 14: one's own claims ---------------------------------------------------------------------
     "the holder": guard(
@@ -260,11 +276,7 @@ CLAIMS: dict[str, Guard] = {
                 "held = queries.claim_on(scope, session.work)",
                 f"held = {EARLIER}(session.work)",
             ),
-            # And is written whatever is there by now.
-            (
-                '{"id": claim.id, "state": "active"}, **values) != 1:',
-                '{"id": claim.id}, **values) < 1:',
-            ),
+            *_ANY_ROW,
         ),
     ),
     "a session ends its own claims": guard(

@@ -5,6 +5,11 @@ from __future__ import annotations
 from tests.project.isolation.guard import Guard, followed, guard
 from tests.project.patched import Change
 
+READY_OF = (
+    '    return (table.c.tenant == bindparam("tenant")) '
+    '& (table.c.project == bindparam("project"))\n'
+)
+
 HISTORY: dict[str, Guard] = {
     # --- 1: no way to the database ----------------------------------------------------------------
     "a key is only a word": guard(
@@ -23,7 +28,11 @@ HISTORY: dict[str, Guard] = {
     ),
     "refusals leave without their frames": guard(
         "test_a_refusal_leads_nowhere_either",
-        ("        refusal = CallboardError(error.code, ", "        raise\n        CallboardError("),
+        (
+            "        refusal: Exception = CallboardError(error.code, ",
+            "        raise\n        CallboardError(",
+        ),
+        says="assert leaks(refusal) == []",
     ),
     "callers hand in data": guard(
         "test_callers_hand_in_no_callback",
@@ -86,13 +95,17 @@ HISTORY: dict[str, Guard] = {
     "an event's session agrees": guard(
         ("test_what_conflicts_is_refused", "test_main_is_a_branch_like_any_other"),
         Change(
-            "        lookup.agrees(found, work=work, branch=branch)\n", "", "operations/events.py"
+            "lookup.speaker(unit, session, work=work, branch=branch)",
+            "lookup.speaker(unit, session)",
+            "operations/events.py",
         ),
     ),
     "evidence's session agrees": guard(
         "test_evidence_keeps_to_it_too",
         Change(
-            "        lookup.agrees(found, work=work, branch=branch)\n", "", "operations/evidence.py"
+            "lookup.speaker(unit, session, work=work, branch=branch)",
+            "lookup.speaker(unit, session)",
+            "operations/evidence.py",
         ),
     ),
     "a project sees its own rows": guard(
@@ -101,6 +114,45 @@ HISTORY: dict[str, Guard] = {
             'for name in ("tenant", "project", *keys)]\n\n\n@cache\ndef _choice',
             'for name in ("tenant", *keys)]\n\n\n@cache\ndef _choice',
         ),
+    ),
+    "lists are of one project": guard(
+        "test_a_session_of_another_project_is_none_of_this[project]",
+        (
+            "(table.c.tenant == self.tenant) & (table.c.project == self.project)",
+            "table.c.tenant == self.tenant",
+        ),
+    ),
+    "lists are of one tenant": guard(
+        "test_a_session_of_another_project_is_none_of_this[tenant]",
+        (
+            "(table.c.tenant == self.tenant) & (table.c.project == self.project)",
+            "table.c.project == self.project",
+        ),
+    ),
+    "rows are of one tenant": guard(
+        "test_a_session_of_another_project_is_none_of_this[tenant]",
+        (
+            'for name in ("tenant", "project", *keys)]\n\n\n@cache\ndef _choice',
+            'for name in ("project", *keys)]\n\n\n@cache\ndef _choice',
+        ),
+    ),
+    "readiness is of one project": guard(
+        "test_a_session_of_another_project_is_none_of_this[project]",
+        (READY_OF, '    return table.c.tenant == bindparam("tenant")\n'),
+        says="work.ready()",
+    ),
+    "readiness is of one tenant": guard(
+        "test_a_session_of_another_project_is_none_of_this[tenant]",
+        (READY_OF, '    return table.c.project == bindparam("project")\n'),
+        says="work.ready()",
+    ),
+    "a cursor is of one project": guard(
+        "test_a_cursor_of_another_project_is_none_of_this[project]",
+        ("digest([scope.tenant, scope.project, listing", "digest([scope.tenant, listing"),
+    ),
+    "a cursor is of one tenant": guard(
+        "test_a_cursor_of_another_project_is_none_of_this[tenant]",
+        ("digest([scope.tenant, scope.project, listing", "digest([scope.project, listing"),
     ),
     "main is not inferred": guard(
         "test_main_is_a_branch_like_any_other",

@@ -11,11 +11,13 @@ from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type
 
 import pytest
 
+import callboard
 from callboard.clock import Clock, SystemClock
 from callboard.errors import CallboardError
 from callboard.project import access
+from callboard.project.answers import Answer
 from callboard.project.project import Project
-from callboard.project.records import Answer, Artifact, Record
+from callboard.project.records import Artifact, Record
 from callboard.project.source.answers import Begun, Change, SetFields
 from callboard.project.store import Store
 from callboard.project.unit import Scope
@@ -23,6 +25,7 @@ from tests.project.isolation.conftest import copy_of
 from tests.project.scenarios import SCENARIOS
 from tests.project.world import World
 
+PACKAGE = Path(callboard.__file__).parent
 FOREIGN = ("sqlalchemy", "sqlite3", "alembic", "psycopg")
 BUILT_IN = (
     types.BuiltinFunctionType,
@@ -61,7 +64,7 @@ def parts_of(at: object) -> Iterator[tuple[str, object]]:
         yield from ((f"[{number}]", value) for number, value in enumerate(at))
     elif isinstance(at, types.FrameType):
         # The walk goes by frames of the wing only: those of the test hold the test.
-        if "/src/callboard/" in at.f_code.co_filename:
+        if Path(at.f_code.co_filename).is_relative_to(PACKAGE):
             yield from at.f_locals.items()
     elif isinstance(at, types.CellType):
         yield "cell", at.cell_contents

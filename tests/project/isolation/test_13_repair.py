@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from callboard.errors import CallboardError
-from callboard.project.records import SessionStarted
+from callboard.project.answers import SessionStarted
 from tests.project.peers import Peer, from_the_door
 from tests.project.world import NOW_MS, World, refused
 

@@ -18,6 +18,7 @@ import pytest
 from tests.ambient import DEEP, ROOT
 from tests.project.isolation.guards import GUARDS
 from tests.project.patched import patched
+from tests.project.peers import ENDED
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -74,8 +75,15 @@ def test_without_the_guard_its_tests_fail(name: str, tmp_path: Path) -> None:
     outcome = run(package, tmp_path, [f"{module_of(test)}::{test}" for test in TRIED[name]])
     assert outcome.errors == [], outcome.output
     for test in TRIED[name]:
-        failed = [case for case in outcome.failed if case == test or case.startswith(f"{test}[")]
-        assert failed, f"{test}\n{outcome.output}"
+        told = [
+            text
+            for case, text in outcome.failed.items()
+            if case == test or case.startswith(f"{test}[")
+        ]
+        assert told, f"{test}\n{outcome.output}"
+        # Whoever fell over something else on the way shows nothing of the guard.
+        proof = [text for text in told if ENDED not in text and GUARDS[name].says in text]
+        assert proof, f"{test}\n{outcome.output}"
 
 
 def test_the_copy_itself_is_sound(tmp_path: Path) -> None:
@@ -92,22 +100,23 @@ def test_the_copy_itself_is_sound(tmp_path: Path) -> None:
     assert Path(where).is_relative_to(package)
     modules = sorted({str(path) for path in MODULES.values()})
     outcome = run(package, tmp_path, modules if DEEP else modules[17:18])
-    assert (outcome.status, outcome.failed, outcome.errors) == (0, [], []), outcome.output
+    assert (outcome.status, outcome.failed, outcome.errors) == (0, {}, []), outcome.output
 
 
 class Outcome:
-    """What came of some tests: their cases that failed, and those that did not come so far."""
+    """What came of some tests: cases that failed, with what they told, and those with errors."""
 
     def __init__(self, status: int, output: str, report: Path) -> None:
         self.status = status
         self.output = output
-        self.failed: list[str] = []
+        self.failed: dict[str, str] = {}
         self.errors: list[str] = []
         for case in ElementTree.parse(report).iter("testcase"):
             if case.find("error") is not None:
                 self.errors.append(case.attrib["name"])
-            if case.find("failure") is not None:
-                self.failed.append(case.attrib["name"])
+            failure = case.find("failure")
+            if failure is not None:
+                self.failed[case.attrib["name"]] = failure.text or ""
 
 
 def run(package: Path, folder: Path, tests: Sequence[str]) -> Outcome:

@@ -43,4 +43,4 @@ def test_the_doctor_is_not_held_up_by_what_took_the_files_place(tmp_path: Path, 
         {"folder": file.mkdir, "pipe": lambda: os.mkfifo(file)}.get(
             name, lambda: file.symlink_to("/dev/zero")
         )()
-        assert "source_changed" in [one.code for one in made.doctor.check().findings]
+        assert "source_gone" in [one.code for one in made.doctor.check().findings]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import stat
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +16,7 @@ import pytest
 from callboard.project.project import Project
 from callboard.project.source.place import Place
 from callboard.project.source.reading import read_work
+from tests.project.inner import around, create_project
 from tests.project.source.scene import put, refused
 
 
@@ -147,3 +152,170 @@ def test_a_request_is_carried_out_once(tmp_path: Path) -> None:
         "request_conflict",
         lambda: Project.init(tmp_path, goal="Else", accept=True, key="demo", request_id="r1"),
     )
+
+
+def test_a_named_request_is_kept_also_where_nothing_is_to_be_made(tmp_path: Path) -> None:
+    Project.init(tmp_path, accept=True, key="demo")
+    first = Project.init(tmp_path, accept=True, request_id="r1")
+    with Project.open(tmp_path) as project:
+        assert project.receipts.show("r1").receipt.revision == first.project_revision == 3
+    assert Project.init(tmp_path, accept=True, request_id="r1") == first
+    refused(
+        "request_conflict",
+        lambda: Project.init(tmp_path, goal="Else", accept=True, request_id="r1"),
+    )
+
+
+def test_there_is_none_yet_is_looked_at_also_where_nothing_is_to_be_made(tmp_path: Path) -> None:
+    Project.init(tmp_path, accept=True)
+    error = refused(
+        "revision_conflict", lambda: Project.init(tmp_path, accept=True, expected_revision=0)
+    )
+    assert error.details == {"expected": 0, "actual": 2}
+
+
+# --- others at it, and ends halfway -------------------------------------------------------------
+
+INIT = """
+import json, resource, sys
+from callboard.errors import CallboardError
+from callboard.project.project import Project
+folder, goal, limit = sys.argv[1:]
+if limit != "none":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+print("up", flush=True)
+sys.stdin.readline()
+try:
+    found = Project.init(folder, goal=goal, accept=True, key="demo", request_id=goal,
+                         expected_revision=0 if limit != "none" else None)
+    print(json.dumps([file.action for file in found.files]))
+except CallboardError as error:
+    print(json.dumps([error.code, error.message, error.details.get("made", [])]))
+"""
+
+
+def starting(folder: Path, goal: str, limit: str = "none") -> subprocess.Popen[str]:
+    """A process that is about to begin a project."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INIT, str(folder), goal, limit],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    return process
+
+
+def answer_of(process: subprocess.Popen[str]) -> list[object]:
+    """What it came to."""
+    out, _ = process.communicate("go\n", timeout=60)
+    found = json.loads(out)
+    assert isinstance(found, list)
+    return found
+
+
+def test_of_many_at_once_one_makes_each_file(tmp_path: Path) -> None:
+    goals = [f"G{number}" for number in range(6)]
+    running = {goal: starting(tmp_path, goal) for goal in goals}
+    for process in running.values():
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = {goal: answer_of(process) for goal, process in running.items()}
+    (goal,) = [goal for goal, files in answers.items() if files[0] == "create"]
+    assert [files[1] for files in answers.values()].count("create") == 1
+    assert read_work(Place(tmp_path)).checked().goals[0].title == goal
+
+
+@pytest.mark.parametrize("made", [(), ("work.yaml",), ("work.yaml", ".callboard/.gitignore")])
+def test_the_very_request_goes_on_from_what_is_there(tmp_path: Path, made: tuple[str, ...]) -> None:
+    """A process was killed after the project, or a file too, and before work was indexed."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    Project.init(whole, goal="Ship it", accept=True, key="demo")
+    root = tmp_path / "killed"
+    root.mkdir()
+    create_project(root, around(None), "demo").close()
+    for name in made:
+        put(root / name, (whole / name).read_bytes())
+    begin = partial(
+        Project.init,
+        root,
+        goal="Ship it",
+        accept=True,
+        key="demo",
+        expected_revision=0,
+        request_id="r1",
+    )
+    found = [one.code for one in Project.diagnose(root).findings]
+    assert ("source_unindexed" in found) == bool(made)
+    answer = begin()
+    assert answer.project_revision == 2
+    assert [one.key for one in answer.ready] == ["W-1"]
+    assert contents(root) == contents(whole)
+    assert begin() == answer
+    assert Project.diagnose(root).findings == ()
+    refused(
+        "revision_conflict",
+        lambda: Project.init(root, accept=True, key="demo", expected_revision=0),
+    )
+
+
+def test_a_full_disk_tells_what_is_there_by_then(tmp_path: Path) -> None:
+    """The files have all the room they need but for the last page."""
+    low, high = 0, 256
+    last: list[object] = []
+    root = tmp_path
+    while high - low > 1:
+        middle = (low + high) // 2
+        folder = tmp_path / str(middle)
+        folder.mkdir()
+        found = answer_of(starting(folder, "Ship", str(middle * 4096)))
+        if found == ["create", "create"]:
+            high = middle
+        else:
+            low, last, root = middle, found, folder
+    code, message, made = last
+    assert code in ("disk_full", "storage_failed")
+    assert made == [".callboard/project.db", "work.yaml", ".callboard/.gitignore"]
+    assert "are there by now" in str(message)
+    assert "nothing was" not in str(message)
+    plenty = str(resource.getrlimit(resource.RLIMIT_FSIZE)[0])
+    assert answer_of(starting(root, "Ship", plenty)) == ["keep", "keep"]
+
+
+# --- what is said ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accept", [False, True])
+@pytest.mark.parametrize("folder", [" lead", "x" * 220])
+def test_a_folder_that_is_no_key_is_refused_before_anything(
+    tmp_path: Path, folder: str, accept: bool
+) -> None:
+    root = tmp_path / folder
+    root.mkdir()
+    error = refused("name_invalid", lambda: Project.init(root, accept=accept))
+    assert "--key" in error.hint
+    assert os.listdir(root) == []
+    assert Project.init(root, key="demo", accept=accept).accepted is accept
+
+
+def test_the_hint_about_a_faulty_file_needs_no_project(tmp_path: Path) -> None:
+    put(tmp_path / "work.yaml", "work_items:\n- {id: A}\n")
+    error = refused("source_invalid", lambda: Project.init(tmp_path))
+    assert "source scan" not in error.hint
+    put(tmp_path / "work.yaml", "work_items:\n- {id: A, title: a}\n")
+    Project.init(tmp_path, accept=True)
+    put(tmp_path / "work.yaml", "work_items:\n- {id: A}\n")
+    error = refused("source_invalid", lambda: Project.init(tmp_path, accept=True))
+    assert "source scan" in error.hint
+
+
+def test_the_doctor_tells_a_file_that_is_gone_apart(tmp_path: Path) -> None:
+    Project.init(tmp_path, accept=True)
+    (tmp_path / "work.yaml").unlink()
+    (found,) = Project.diagnose(tmp_path).findings
+    assert (found.code, found.subject) == ("source_gone", "work.yaml")
+    assert found.hint.startswith("put the file back")

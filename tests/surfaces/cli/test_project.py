@@ -18,6 +18,8 @@ import pytest
 from callboard.project.operations_table import OPERATIONS
 from callboard.surfaces.cli.project.commands import project as group
 from scripts.project_reference import method_of
+from tests.ambient import ROOT
+from tests.surfaces.cli.conftest import PROGRAM
 from tests.surfaces.project.shared import Shared
 
 
@@ -269,9 +271,10 @@ def test_every_operation_has_its_command_and_nothing_else_has_one() -> None:
 
 def test_every_operation_offers_all_that_the_facade_takes() -> None:
     for one in OPERATIONS:
-        with_own_words = {"path", "actor", "clock", "ids", "mounts", "busy_ms", "self", "cls"}
+        with_own_words = {"path", "actor", "busy_ms", "self", "cls"}
         takes = set(inspect.signature(method_of(one)).parameters) - with_own_words
-        assert {name.keyword or name.name for name in one.parameters} == takes, one
+        facade = [name for name in one.parameters if not name.is_actor_alone]
+        assert {name.keyword or name.name for name in facade} == takes, one
 
 
 def test_every_change_takes_a_revision_and_a_request() -> None:
@@ -342,3 +345,53 @@ def test_taking_time_back_is_told_in_words(shared: Shared) -> None:
     assert lines[3] == f"revision {revision + 1}"
     assert "clock_behind" not in shared.call("doctor").stdout
     assert shared.refused(*command.split(), "again") == "revision_conflict"
+
+
+# --- where, who and how much ----------------------------------------------------------------------
+
+
+def test_a_folder_that_is_gone_is_told_as_such(shared: Shared, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = 'rmdir "$PWD"; exec "$@"'
+    for words in (("status",), ("init",), ("doctor",)):
+        gone.mkdir(exist_ok=True)
+        done = subprocess.run(
+            ["sh", "-c", script, "sh", *PROGRAM, "project", *words, "--json"],
+            cwd=gone,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 1, done
+        assert json.loads(done.stdout)["error"]["code"] == "project_unreadable"
+
+
+@pytest.mark.parametrize("agent", [" lead", "a\x1b", "x" * 201])
+def test_a_variable_that_names_no_agent_is_named(shared: Shared, agent: str) -> None:
+    error = shared.call("session", "next", "--json", CALLBOARD_AGENT=agent).error
+    assert error["code"] == "name_invalid"
+    assert "CALLBOARD_AGENT" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "count", ["1_000", "\u0661\u0660", "\uff11", "nan", "inf", "0x10", " 1", ""]
+)
+def test_numbers_are_typed_in_plain_digits(shared: Shared, count: str) -> None:
+    answer = shared.call("session", "next", "--agent", "a", "--ttl-ms", count, "--json")
+    assert answer.status == 2
+    assert "is no number" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("version", ["", "None", "0000", "1", "00010", "abcd", None])
+def test_a_schema_that_is_none_is_damage(shared: Shared, version: str | None) -> None:
+    database = sqlite3.connect(shared.folder / ".callboard" / "project.db")
+    with database:
+        database.execute("DELETE FROM alembic_version")
+        if version is not None:
+            database.execute("INSERT INTO alembic_version VALUES (?)", (version,))
+    database.close()
+    assert shared.refused("status") == "project_corrupt"
+    found = json.loads(shared.call("doctor", "--json").stdout)
+    assert [one["code"] for one in found["findings"]] == ["project_corrupt"]

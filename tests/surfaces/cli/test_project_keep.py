@@ -95,6 +95,15 @@ def test_a_blocking_command_keeps_its_lease(shared: Shared, keep: Keep) -> None:
     assert "claim.expired" not in [one["type"] for one in shared.events()]
 
 
+def test_it_never_ends_a_claim_earlier_than_it_would_have(shared: Shared, keep: Keep) -> None:
+    long, endless = shared.session("A", ttl_ms=600_000), shared.session("B")
+    before = held(shared).expires_at_ms
+    assert end(keep(long, 1_000, "true")) == (0, "")
+    assert held(shared).expires_at_ms == before
+    assert end(keep(endless, 1_000, "true")) == (0, "")
+    assert held(shared, "B").expires_at_ms is None
+
+
 def test_without_renewals_it_is_shown_as_lapsed(shared: Shared) -> None:
     """C-04, the other way round: whoever looks sees that nobody holds it any more."""
     shared.session("A", ttl_ms=1)
@@ -212,12 +221,75 @@ def test_who_holds_nothing_starts_nothing(shared: Shared, tmp_path: Path) -> Non
     assert not started.exists()
 
 
-def test_a_command_that_is_not_there_is_refused(shared: Shared, keep: Keep) -> None:
-    process = keep(shared.session("A"), 5_000, "no-such-command", options=("--json",))
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("no-such-command", "command_not_found"),
+        ("./no-such-command", "command_not_found"),
+        ("./plain", "command_not_executable"),
+        (".", "command_not_executable"),
+    ],
+)
+def test_a_command_that_cannot_be_run_leaves_the_claim_as_it_is(
+    shared: Shared, keep: Keep, command: str, code: str
+) -> None:
+    (shared.folder / "plain").write_text("no program")
+    session = shared.session("A", ttl_ms=600_000)
+    before, revision = held(shared), shared.ask("status")["project_revision"]
+    process = keep(session, 5_000, command, options=("--json", "--request-id", "k1"))
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (1, "")
-    assert json.loads(out)["error"]["code"] == "command_not_found"
-    assert held(shared).state == "active"
+    assert json.loads(out)["error"]["code"] == code
+    assert held(shared) == before
+    assert shared.ask("status")["project_revision"] == revision
+
+
+def test_what_the_system_takes_for_no_program_is_refused(shared: Shared, keep: Keep) -> None:
+    """Only trying tells that; the claim was renewed by then."""
+    program = shared.folder / "odd"
+    program.write_bytes(b"\x00\x01")
+    program.chmod(0o700)
+    process = keep(shared.session("A"), 5_000, "./odd", options=("--json",))
+    out, _err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert json.loads(out)["error"]["code"] == "command_not_executable"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing ends a command so")
+def test_a_killed_keeper_takes_its_command_along(shared: Shared, keep: Keep) -> None:
+    process = keep(shared.session("A"), 600_000, *SLEEP)
+    assert line(process) == "up"
+    (program,) = psutil.Process(process.pid).children()
+    process.kill()
+    assert psutil.wait_procs([program], timeout=10)[1] == []
+
+
+def test_a_command_that_may_go_on_outlives_its_keeper(shared: Shared, keep: Keep) -> None:
+    words = ("import sys; print('up', flush=True); print(sys.stdin.readline(), flush=True)",)
+    process = keep(
+        shared.session("A"), 600_000, sys.executable, "-c", *words, options=("--let-run",)
+    )
+    assert line(process) == "up"
+    process.kill()
+    process.wait()
+    assert process.stdin is not None
+    process.stdin.write("on\n")
+    process.stdin.flush()
+    assert line(process) == "on"
+
+
+def test_a_command_gets_the_signals_as_they_are(shared: Shared, keep: Keep) -> None:
+    program = (
+        "import re, signal, sys\n"
+        "found = dict(re.findall(r'(Sig\\w+):\\s+(\\w+)', open('/proc/self/status').read()))\n"
+        "bits = int(found['SigIgn'], 16)\n"
+        "print([n for n in (1, 2, 15) if bits >> (n - 1) & 1], flush=True)\n"
+    )
+    if sys.platform == "linux":
+        process = keep(shared.session("A"), 60_000, sys.executable, "-c", program)
+        assert line(process) == "[]"
+        assert end(process) == (0, "")
+    assert end(keep(shared.session("B"), 60_000, "sh", "-c", "kill -PIPE $$"))[0] == -signal.SIGPIPE
 
 
 # --- when it is lost -------------------------------------------------------------------------
@@ -285,7 +357,7 @@ def test_let_run_only_says_so(shared: Shared, keep: Keep) -> None:
 
 def test_a_lease_that_cannot_be_renewed_is_told_as_lapsed(shared: Shared, keep: Keep) -> None:
     """Whoever has the database does not let go of it: the timer waits for nobody."""
-    session = shared.session("A")
+    session = shared.session("A", ttl_ms=6_000)
     process = keep(session, 1_500, *SLEEP)
     assert line(process) == "up"
     holder = sqlite3.connect(shared.folder / ".callboard" / "project.db", isolation_level=None)
@@ -303,7 +375,7 @@ def test_a_lease_that_cannot_be_renewed_is_told_as_lapsed(shared: Shared, keep: 
 
 
 def test_a_short_lock_costs_no_claim(shared: Shared, keep: Keep) -> None:
-    session = shared.session("A")
+    session = shared.session("A", ttl_ms=8_000)
     process = keep(session, 4_000, "sh", "-c", "echo up; read x; exit 0")
     assert line(process) == "up"
     holder = sqlite3.connect(shared.folder / ".callboard" / "project.db", isolation_level=None)
@@ -321,3 +393,16 @@ def test_a_short_lock_costs_no_claim(shared: Shared, keep: Keep) -> None:
     process.stdin.write("go\n")
     assert end(process) == (0, "")
     assert held(shared).fence == 1
+
+
+def test_a_claim_that_was_lost_is_answered_as_it_is_now(shared: Shared, keep: Keep) -> None:
+    session = shared.session("A")
+    options = ("--let-run", "--json")
+    process = keep(session, 600_000, "sh", "-c", "echo up >&2; read x; exit 0", options=options)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "up\n"
+    shared.ask("claim", "release", "--session", session)
+    assert process.stderr.readline().startswith("the claim is lost")
+    out, _err = process.communicate("go\n", timeout=60)
+    document = json.loads(out)
+    assert (document["state"], document["claim"]["state"]) == ("lost", "released")

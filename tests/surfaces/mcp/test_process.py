@@ -280,6 +280,18 @@ def test_what_two_readers_could_take_differently_is_refused(
     assert found in refusal["error"]["message"]
 
 
+@pytest.mark.parametrize("number", ["null", "1.5", "1.0", "true", "{}", "[]"])
+def test_a_request_that_cannot_be_answered_by_its_id_is_refused(desk: Desk, number: str) -> None:
+    """JSON-RPC 2.0: an invalid request is -32600, and its answer has the id null."""
+    line = f'{{"jsonrpc":"2.0","id":{number},"method":"ping"}}\n'.encode()
+    process = start(*desk.words)
+    out, _err = process.communicate(lines(HELLO) + line + lines(call(9)), timeout=30)
+    answers = [json.loads(one) for one in out.splitlines()]
+    (refusal,) = [one for one in answers if "error" in one]
+    assert (refusal["id"], refusal["error"]["code"]) == (None, -32600)
+    assert [one["id"] for one in answers if "result" in one] == [HELLO["id"], 9]
+
+
 def test_a_run_is_told_by_its_folder_too(person: Person, tmp_path: Path) -> None:
     """A client that hands on no environment, with a server that is not the run's own."""
     clone = tmp_path / "clone"

@@ -104,6 +104,37 @@ def test_other_arguments_are_refused_with_their_place(shared: Shared) -> None:
     talk(play)
 
 
+def test_null_stands_for_no_field_of_any_tool(shared: Shared) -> None:
+    """Left out is left out; `null` is refused for needed fields and for others alike."""
+    given = {
+        "text": "x",
+        "texts": ["x"],
+        "count": 1,
+        "flag": True,
+        "off": False,
+        "object": {},
+        "artifacts": [],
+        "changes": [],
+    }
+
+    async def play() -> None:
+        async with connected(shared.folder, "--agent", "a") as agent:
+            for operation in OPERATIONS:
+                needed = {one.name: given[one.kind] for one in operation.parameters if one.required}
+                for one in operation.parameters:
+                    tool = operation.tool.removeprefix("project_")
+                    code = await agent.refused(tool, **(needed | {one.name: None}))
+                    assert code == "arguments_invalid", (tool, one.name)
+
+    talk(play)
+    assert shared.ask("status")["project_revision"] == 2
+    for words in (
+        ("event", "append", "--type", "note.taken", "--body", "null"),
+        ("source", "patch", "--changes", "-"),
+    ):
+        assert shared.refused(*words, stdin="null") == "arguments_invalid"
+
+
 def test_the_agent_is_who_the_server_was_started_for(shared: Shared) -> None:
     async def play() -> None:
         async with connected(shared.folder, "--agent", "codex", CALLBOARD_AGENT="env") as agent:
@@ -114,10 +145,16 @@ def test_the_agent_is_who_the_server_was_started_for(shared: Shared) -> None:
             assert started["session"]["agent"] == "codex"
             own = await agent.ask("session_next", agent="other")
             assert own["session"]["agent"] == "other"
-        # A request is kept in the name of who made it.
+            await agent.ask("session_start", work="B", agent="other", request_id="o")
+        # A request is kept in the name of who made it, wherever that was declared.
         async with connected(shared.folder, CALLBOARD_AGENT="env") as agent:
-            code = await agent.refused("session_start", work="A", agent="codex", request_id="r")
+            again = await agent.ask("session_start", work="A", agent="codex", request_id="r")
+            assert again == started
+            code = await agent.refused("session_start", work="A", request_id="r")
             assert code == "request_conflict"
+            assert await agent.refused("receipt_show", request_id="o") == "not_found"
+            shown = await agent.ask("receipt_show", request_id="o", agent="other")
+            assert shown["receipt"]["actor"] == "other"
 
     talk(play)
 

@@ -144,6 +144,20 @@ SCRIPT: tuple[Step, ...] = (
     does("work show", work="A"),
     # --- branches and successors ----------------------------------------------------------------
     does("branch create", name="side"),
+    does("session start", {"s9": "session/id"}, work="B", agent="aside", branch="side"),
+    # That somebody says main counts as much as that they say anything else.
+    refused("session_mismatch", "event append", type="a.b", body={}, session="$s9", branch="main"),
+    refused(
+        "session_mismatch",
+        "evidence add",
+        kind="test",
+        summary="green",
+        session="$s9",
+        branch="main",
+    ),
+    refused("session_mismatch", "session show", session="$s9", branch="main"),
+    does("event append", type="a.b", body={}, session="$s9"),
+    does("session end", session="$s9"),
     refused("name_taken", "branch create", name="Side"),
     does("branch select", name="side"),
     refused("branch_protected", "branch close", name="main"),

@@ -116,6 +116,7 @@ def words_of(operation: Operation, arguments: Mapping[str, Any]) -> tuple[list[s
 
 _ID = re.compile(r"\b[a-z]_[0-9a-f]{32}\b")
 _TIME = re.compile(r"\b1[0-9]{12}\b")
+_UTC = re.compile(r"\b20[0-9-]{8} [0-9:]{8} UTC\b")
 
 
 class Plain:
@@ -129,6 +130,7 @@ class Plain:
         """The document without what two projects cannot have in common."""
         text = json.dumps(document, sort_keys=True).replace(str(self._folder), "FOLDER")
         text = _ID.sub(lambda found: self._ids.setdefault(found[0], self._named()), text)
+        text = _UTC.sub("then", text)
         found = _in_order(json.loads(_TIME.sub("0", text)))
         if found.get("next"):
             found["next"] = "a cursor"

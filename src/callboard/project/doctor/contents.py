@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from callboard.clock import utc_text
 from callboard.project import names, queries
 from callboard.project.doctor.findings import finding
-from callboard.project.records import Finding
+from callboard.project.records import Claim, Finding
 from callboard.project.unit import Scope
 
 
@@ -16,8 +17,9 @@ def clock(scope: Scope) -> Iterator[Finding]:
     if behind > 0:
         yield finding(
             "clock_behind",
-            f"the clock is {behind} ms behind the last change; until it has caught up, time "
-            "stands still here and no claim lapses",
+            f"the clock says {utc_text(scope.machine_ms)}, and the last change was at "
+            f"{utc_text(scope.now_ms)}; until it has caught up, time stands still here and no "
+            "claim lapses",
             hinted={"revision": scope.revision},
             behind_ms=behind,
         )
@@ -47,18 +49,26 @@ def revisions(scope: Scope) -> Iterator[Finding]:
 
 
 def claims(scope: Scope) -> Iterator[Finding]:
-    """Claims whose end has come, and claims of nobody."""
+    """Claims whose end has come, of nobody, and on what no file has."""
     for claim in queries.open_claims(scope):
         session = queries.session(scope, claim.session)
         if claim.state == "expired":
             yield finding(
                 "claim_expired",
-                f"the claim on {names.shown(claim.work)} lapsed at {claim.expires_at_ms}",
+                f"the claim on {names.shown(claim.work)} lapsed at {_end(claim)}",
                 subject=claim.id,
                 hinted={"revision": scope.revision},
                 work=claim.work,
                 session=claim.session,
                 expires_at_ms=claim.expires_at_ms,
+            )
+        if not queries.work_exists(scope, claim.work):
+            yield finding(
+                "claim_unlisted",
+                f"there is a claim on {names.shown(claim.work)}, which no file has any more",
+                subject=claim.id,
+                work=claim.work,
+                session=claim.session,
             )
         if session is None or session.state != "active":
             yield finding(
@@ -68,6 +78,10 @@ def claims(scope: Scope) -> Iterator[Finding]:
                 work=claim.work,
                 session=claim.session,
             )
+
+
+def _end(claim: Claim) -> str:
+    return "-" if claim.expires_at_ms is None else utc_text(claim.expires_at_ms)
 
 
 def sessions(scope: Scope) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -9,11 +10,12 @@ from sqlalchemy.exc import DBAPIError
 
 from callboard.errors import CallboardError
 from callboard.project import migrating, opening, schema, sqlite_file
-from callboard.project.doctor import contents, database, file, sources
+from callboard.project.answers import Diagnosis
+from callboard.project.doctor import contents, database, file, rows, sources
 from callboard.project.doctor.findings import few, finding, refused
 from callboard.project.opening import Surroundings
 from callboard.project.queries import whole
-from callboard.project.records import Diagnosis, Finding
+from callboard.project.records import Finding
 from callboard.project.store import Backing, Store
 from callboard.project.unit import Scope
 
@@ -29,6 +31,7 @@ def diagnose(path: str | Path, around: Surroundings) -> Diagnosis:
             raise opening.missing(root)
         try:
             found += file.modes(at)
+            found += file.ignored(root)
             revision, version, more = _inside(root, at, around)
             found += more
         except CallboardError as error:
@@ -55,7 +58,7 @@ def _inside(
             return _looked(engine, root, around)
         finally:
             engine.dispose()
-    except DBAPIError as error:
+    except (DBAPIError, sqlite3.Error, *sqlite_file.UNREADABLE) as error:
         raise sqlite_file.refusal(error, at) from error
 
 
@@ -94,11 +97,19 @@ def _looked(
         project=project.id,
         actor=around.actor,
     )
-    revision, more = store.read(lambda scope: (scope.revision, _told(scope, root)))
+    try:
+        revision, more = store.read(lambda scope: (scope.revision, _told(scope, root)))
+    except CallboardError as error:
+        # What was found before is told too.
+        return None, version, [*found, refused(error)]
     return revision, version, found + more
 
 
 def _told(scope: Scope, root: Path) -> list[Finding]:
+    unreadable = list(few(rows.rows(scope))) or list(rows.selections(scope))
+    if unreadable:
+        # Nothing else can be looked at that would come by them.
+        return unreadable
     return [
         one
         for kind in (

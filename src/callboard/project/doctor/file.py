@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from callboard.errors import CallboardError
-from callboard.project import mounts, sqlite_file
+from callboard.project import mounts, sqlite_file, surroundings
 from callboard.project.doctor.findings import finding, refused
 from callboard.project.opening import Surroundings
 from callboard.project.records import Finding
@@ -23,8 +24,25 @@ def place(file: Path, around: Surroundings) -> Iterator[Finding]:
         yield refused(error)
 
 
+def ignored(root: Path) -> Iterator[Finding]:
+    """Whether Git would take the database along, where the project lies in a repository."""
+    kept = surroundings.not_ignored(root) if surroundings.work_tree_of(root) else ()
+    if kept:
+        yield finding(
+            "database_not_ignored",
+            f"no .gitignore keeps {', '.join(kept)} out of Git",
+            subject=kept[0],
+        )
+
+
 def modes(file: Path) -> Iterator[Finding]:
     """Whether the file keeps its log, and keeps others out."""
+    if sqlite_file.on_read_only_disk(file) and sqlite_file.has_no_log(file):
+        yield finding(
+            "disk_readonly",
+            "the disk can only be read and there is no log, so only the doctor can look",
+            subject=file.name,
+        )
     try:
         keeps_wal = sqlite_file.keeps_wal(file)
     except sqlite3.Error:
@@ -39,6 +57,6 @@ def modes(file: Path) -> Iterator[Finding]:
                 "file_mode",
                 f"other users may look into {str(path)!r} (mode {mode:04o})",
                 subject=path.name,
-                hinted={"wanted": f"{allowed:o}"},
+                hinted={"wanted": f"{allowed:o}", "path": shlex.quote(str(path))},
                 mode=f"{mode:04o}",
             )

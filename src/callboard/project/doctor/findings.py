@@ -11,11 +11,17 @@ from types import MappingProxyType
 
 from callboard.errors import CallboardError
 from callboard.project.records import Finding, Severity
+from callboard.project.sqlite_file import RESTORE
 
 MAX_OF_A_KIND = 50
 MORE = "more_findings"
 
-_RESTORE = "restore the file from a copy; something else than this program wrote to it"
+_RESTORE = f"something else wrote to it: {RESTORE}"
+_ASKED = {
+    "project_corrupt": RESTORE,
+    "storage_failed": "see to the disk and the file's permissions, then look again",
+}
+"""What to do about a refusal whose own hint would be to ask the doctor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,32 +38,52 @@ class Kind:
 KINDS = {
     "claim_expired": Kind(
         "warning",
-        "acquire the work, or `callboard project doctor repair expire-claim {subject} "
+        "take the work over by `callboard project claim acquire --session SESSION`, or "
+        "`callboard project doctor repair expire-claim {subject} "
         "--expected-revision {revision} --reason TEXT`",
     ),
     "claim_orphaned": Kind("error", _RESTORE),
+    "claim_unlisted": Kind(
+        "warning",
+        "put the work back and run `callboard project source index`, or "
+        "`callboard project session end --session {session}`",
+    ),
     "clock_behind": Kind(
         "warning",
         "set the machine's clock right; if it is right, and was wrong before: "
         "`callboard project doctor repair clock --expected-revision {revision} --reason TEXT`",
     ),
+    "database_not_ignored": Kind(
+        "warning",
+        "add the line /project.db* to .callboard/.gitignore, so that no commit takes the database "
+        "along",
+    ),
     "dependency_external": Kind("info", "it is kept as it is"),
     "dependency_unknown": Kind("warning", "correct the file, or add the work"),
+    "disk_readonly": Kind("warning", "mount it for writing, or copy the folder to a disk that is"),
     "event_gap": Kind("error", _RESTORE),
-    "file_mode": Kind("info", "`chmod {wanted}` it, unless that is meant"),
+    "file_mode": Kind("info", "`chmod {wanted} {path}`, unless that is meant"),
     "foreign_key": Kind("error", _RESTORE),
     "guard_missing": Kind("error", _RESTORE),
-    "integrity": Kind("error", "restore the file from a copy"),
+    "integrity": Kind("error", RESTORE),
     "journal_mode": Kind("warning", "open it for writing once; that switches it back"),
     MORE: Kind(None, "see to the first ones, then ask again"),
     "revision_gap": Kind("error", _RESTORE),
+    "row_unreadable": Kind("error", _RESTORE),
     "schema_older": Kind("warning", "open it once for writing; that brings it up to date"),
+    "selection_missing": Kind("error", _RESTORE),
     "session_open": Kind(
         "info",
         "`callboard project session end --session {subject}`, or go on by "
-        "`callboard project session resume --from {subject}`",
+        "`callboard project session resume --from {subject} --agent NAME`",
     ),
     "source_changed": Kind("warning", "run `callboard project source index`"),
+    "source_gone": Kind(
+        "warning",
+        "put the file back so that it can be read, or take it out of `sources` in work.yaml; then "
+        "`callboard project source index`",
+    ),
+    "source_unindexed": Kind("warning", "run `callboard project source index`"),
 }
 
 
@@ -89,7 +115,8 @@ def refused(error: CallboardError) -> Finding:
         severity="error",
         subject=None,
         message=error.message,
-        hint=error.hint,
+        # Whoever reads this has just asked the doctor.
+        hint=_ASKED.get(error.code, error.hint),
         details=dict(error.details),
     )
 

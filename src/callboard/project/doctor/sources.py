@@ -12,16 +12,25 @@ from callboard.project.records import Finding
 from callboard.project.source.fields import is_external
 from callboard.project.source.nodes import MAX_FILE_BYTES
 from callboard.project.source.place import Place
+from callboard.project.source.reading import FIRST
 from callboard.project.unit import Scope
 
 
 def files(scope: Scope, root: Path) -> Iterator[Finding]:
-    """Files that changed since they were indexed."""
-    for source in queries.sources(scope):
+    """Files that are not as they were indexed, or never were."""
+    indexed = list(queries.sources(scope))
+    if not indexed and (there := _sha256_of(root, FIRST)) is not None:
+        yield finding(
+            "source_unindexed",
+            f"the file {FIRST} was never indexed, so the project knows none of its work",
+            subject=FIRST,
+            sha256=there,
+        )
+    for source in indexed:
         now = _sha256_of(root, source.path)
         if now != source.sha256:
             yield finding(
-                "source_changed",
+                "source_gone" if now is None else "source_changed",
                 f"the file {names.shown(source.path)} "
                 + ("cannot be read" if now is None else "changed since it was indexed"),
                 subject=source.path,

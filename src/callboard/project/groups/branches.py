@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from callboard.project import names
 from callboard.project.access import read, write
+from callboard.project.answers import BranchChanged, BranchList
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import branches
-from callboard.project.records import BranchChanged, BranchList
 
 
 class Branches(Group):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, write
+from callboard.project.answers import ClaimChanged, ClaimShown
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import claims
-from callboard.project.records import ClaimChanged, ClaimShown
 
 
 class Claims(Group):
@@ -44,10 +44,15 @@ class Claims(Group):
         session: str,
         ttl_ms: int,
         *,
+        at_least: bool = False,
         expected_revision: int | None = None,
         request_id: str | None = None,
     ) -> ClaimChanged:
-        """Let the session's live claim end `ttl_ms` from now. Raises `claim_not_holder`."""
+        """Let the session's live claim end `ttl_ms` from now, which may be earlier than before.
+
+        `at_least`: where it would end later than that, or never, it does. Raises
+        `claim_not_holder`, `session_not_active`, `branch_closed`, `ttl_invalid`.
+        """
         wanted = names.name(session, "session")
         ttl = names.ttl(ttl_ms)
         if ttl is None:
@@ -56,11 +61,16 @@ class Claims(Group):
                 "no time to live is given",
                 "say for how many milliseconds from now the claim is to last",
             )
+        only_later = bool(at_least)
+        intent: dict[str, object] = {"session": wanted, "ttl_ms": ttl}
+        if only_later:
+            # Left away otherwise, so that requests from before there was this are still the same.
+            intent["at_least"] = True
         return write(
             self._key,
-            order("claim renew", {"session": wanted, "ttl_ms": ttl}, expected_revision, request_id),
+            order("claim renew", intent, expected_revision, request_id),
             ClaimChanged,
-            lambda unit: claims.renew(unit, wanted, ttl),
+            lambda unit: claims.renew(unit, wanted, ttl, at_least=only_later),
         )
 
     def release(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from callboard.errors import CallboardError
 from callboard.project import doctor, names
 from callboard.project.access import around_of, read, refuse_plainly, store_of, write
+from callboard.project.answers import ClaimRepaired, ClockRepaired, Diagnosis
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import claims, clock
-from callboard.project.records import ClaimRepaired, ClockRepaired, Diagnosis
 
 MAX_REASON = 1000
 

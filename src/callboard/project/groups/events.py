@@ -9,9 +9,10 @@ from callboard.canonical import decode, encode
 from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, write
+from callboard.project.answers import EventAppended, EventPage
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import events
-from callboard.project.records import MAIN, EventAppended, EventPage
+from callboard.project.records import MAIN
 
 
 class Events(Group):

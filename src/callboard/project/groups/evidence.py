@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from callboard.project import names
 from callboard.project.access import read, write
+from callboard.project.answers import EvidenceAdded, EvidencePage
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import evidence
 from callboard.project.operations.evidence import Shown
-from callboard.project.records import EvidenceAdded, EvidencePage
 
 
 class EvidenceKept(Group):

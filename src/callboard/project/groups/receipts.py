@@ -5,9 +5,9 @@ from __future__ import annotations
 from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, store_of
+from callboard.project.answers import ReceiptShown
 from callboard.project.groups.group import Group
 from callboard.project.operations import receipts
-from callboard.project.records import ReceiptShown
 
 
 class Receipts(Group):

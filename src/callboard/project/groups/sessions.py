@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import read, write
-from callboard.project.groups.group import Group, order
-from callboard.project.operations import sessions, succession, taking
-from callboard.project.operations.sessions import Standing, Worker
-from callboard.project.records import (
-    Artifact,
+from callboard.project.answers import (
     CheckpointSaved,
     SessionClosed,
     SessionPage,
@@ -20,6 +17,10 @@ from callboard.project.records import (
     SessionStarted,
     WorkTaken,
 )
+from callboard.project.groups.group import Group, order
+from callboard.project.operations import sessions, succession, taking
+from callboard.project.operations.sessions import Standing, Worker
+from callboard.project.records import Artifact
 
 
 class Sessions(Group):
@@ -159,7 +160,7 @@ class Sessions(Group):
             names.text(next_action, "next action"),
             names.texts(open_loops, "open loops"),
             names.optional_sha256(context_sha256, "context's digest"),
-            tuple(_artifact(one) for one in artifacts),
+            tuple(map(_artifact, names.several(artifacts, "artifacts"))),
             names.optional_name(agent, "agent"),
         )
         intent = {
@@ -283,7 +284,14 @@ def _intent(worker: Worker) -> dict[str, str | None]:
     return {"agent": worker.agent, "provider": worker.provider, "model": worker.model}
 
 
-def _artifact(one: Artifact) -> Artifact:
+def _artifact(one: object) -> Artifact:
+    if not isinstance(one, Artifact):
+        raise CallboardError(
+            "value_invalid",
+            f"the artifact {names.shown(one)} is none",
+            "give each artifact by its reference and its SHA-256",
+            {"field": "artifacts"},
+        )
     return Artifact(
         ref=names.name(one.ref, "artifact"), sha256=names.sha256(one.sha256, "artifact's digest")
     )

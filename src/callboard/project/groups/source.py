@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn, TypeVar
 
 import msgspec
 
+from callboard.errors import CallboardError
 from callboard.project import names
 from callboard.project.access import (
     Key,
@@ -16,15 +19,18 @@ from callboard.project.access import (
     was_answered,
     write,
 )
+from callboard.project.answers import Answer, SourceIndexed
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import sources
-from callboard.project.records import SourceIndexed
 from callboard.project.source import patching
 from callboard.project.source.answers import Change, SourcePatched, SourceScanned
 from callboard.project.source.patching import Made
 from callboard.project.source.place import Place
 from callboard.project.source.reading import read_work
 from callboard.project.store import Order
+from callboard.project.unit import Unit
+
+A = TypeVar("A", bound=Answer)
 
 
 class Source(Group):
@@ -53,7 +59,10 @@ class Source(Group):
         place = _place(self._key)
         if self._answered(wanted):
             return write(self._key, wanted, SourceIndexed, not_again)
-        found = refuse_plainly(lambda: read_work(place).checked())
+        try:
+            found = refuse_plainly(lambda: read_work(place).checked())
+        except CallboardError as error:
+            return self._answered_since(wanted, SourceIndexed, error)
         return write(
             self._key, wanted, SourceIndexed, lambda unit: sources.index(unit, place, found)
         )
@@ -95,7 +104,10 @@ class Source(Group):
         wanted = order("source patch", intent, expected_revision, request_id)
         if self._answered(wanted):
             return write(self._key, wanted, SourcePatched, not_again)
-        made = self._reviewed(place, asked, fingerprint)
+        try:
+            made = self._reviewed(place, asked, fingerprint)
+        except CallboardError as error:
+            return self._answered_since(wanted, SourcePatched, error)
         return write(
             self._key, wanted, SourcePatched, lambda unit: sources.patch(unit, place, made)
         )
@@ -106,6 +118,21 @@ class Source(Group):
         if sha256 is None:
             read(self._key, lambda scope: sources.check_reviewed(scope, made))
         return made
+
+    def _answered_since(self, wanted: Order, answer: type[A], refusal: CallboardError) -> A:
+        """The answer of the same request, which another process may be carrying out right now.
+
+        Then the files that were refused are those that it wrote. Who waits for the place of writers
+        finds its receipt, or none: then the refusal stands.
+        """
+        if wanted.request_id is None:
+            raise refusal
+
+        def refuse(_unit: Unit) -> NoReturn:
+            raise refusal
+
+        # What the caller saw is not compared, as nothing is changed.
+        return write(self._key, replace(wanted, expected_revision=None), answer, refuse)
 
     def _answered(self, wanted: Order) -> bool:
         return refuse_plainly(lambda: was_answered(store_of(self._key), wanted))

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from callboard.project import names
 from callboard.project.access import read, store_of, write
+from callboard.project.answers import (
+    Status,
+    WorkCompleted,
+    WorkPage,
+    WorkShown,
+)
 from callboard.project.groups.group import Group, order
 from callboard.project.operations import completion, work
-from callboard.project.records import Status, WorkCompleted, WorkPage, WorkShown
+from callboard.project.source.fields import STATUSES
 from callboard.project.source.place import Place
 
 
@@ -36,9 +42,9 @@ class Work(Group):
     ) -> WorkPage:
         """Work in the order of its files, as it stands on a branch: the selected one, or another.
 
-        Raises `not_found`, `cursor_invalid`.
+        Raises `not_found`, `cursor_invalid`, `value_invalid` for a status that no file may have.
         """
-        wanted = names.optional_name(status, "status")
+        wanted = names.one_of(status, "status", STATUSES)
         on = names.optional_name(branch, "branch")
         place = names.cursor(after)
         size = names.page(limit)

@@ -6,8 +6,9 @@ import msgspec
 
 from callboard.errors import CallboardError
 from callboard.project import names, queries, schema
+from callboard.project.answers import BranchChanged, BranchList
 from callboard.project.operations import lookup
-from callboard.project.records import MAIN, Branch, BranchChanged, BranchList
+from callboard.project.records import MAIN, Branch
 from callboard.project.unit import Scope, Unit
 
 
@@ -62,7 +63,14 @@ def close(unit: Unit, name: str) -> BranchChanged:
     branch = lookup.open_branch(unit, name)
     unit.change(schema.branches, {"name": name}, state="closed", closed_at_ms=unit.now_ms)
     closed = msgspec.structs.replace(branch, state="closed", closed_at_ms=unit.now_ms)
-    return _changed(unit, closed, "branch.closed", {})
+    remarks: tuple[str, ...] = ()
+    if closed.selected:
+        remark = (
+            "it is still the selected one, so nothing can be begun where no branch is named: "
+            "`callboard project branch select main`"
+        )
+        remarks = (remark,)
+    return _changed(unit, closed, "branch.closed", {}, remarks)
 
 
 def listing(scope: Scope) -> BranchList:
@@ -70,6 +78,14 @@ def listing(scope: Scope) -> BranchList:
     return BranchList(project_revision=scope.revision, branches=tuple(queries.branches(scope)))
 
 
-def _changed(unit: Unit, branch: Branch, type: str, more: dict[str, object]) -> BranchChanged:
+def _changed(
+    unit: Unit,
+    branch: Branch,
+    type: str,
+    more: dict[str, object],
+    remarks: tuple[str, ...] = (),
+) -> BranchChanged:
     event = unit.event(type, {"branch": branch.name, **more}, branch=branch.name)
-    return BranchChanged(project_revision=unit.revision, branch=branch, event=event)
+    return BranchChanged(
+        project_revision=unit.revision, branch=branch, event=event, remarks=remarks
+    )

@@ -10,19 +10,17 @@ from typing import Literal
 
 import msgspec
 
+from callboard.clock import utc_text
 from callboard.errors import CallboardError
 from callboard.project import names, queries, schema
+from callboard.project.answers import ClaimChanged, ClaimRepaired, ClaimShown
 from callboard.project.operations import lookup
-from callboard.project.records import (
-    Claim,
-    ClaimChanged,
-    ClaimRepaired,
-    ClaimShown,
-    Session,
-)
+from callboard.project.records import Claim, Session
 from callboard.project.unit import Scope, Unit, new_id
 
 Ended = Literal["released", "expired", "transferred"]
+
+_NOTHING_TO_RELEASE = "there is nothing to release; nobody is held off by it"
 
 
 # --- operations -------------------------------------------------------------------------------
@@ -36,12 +34,14 @@ def acquire(unit: Unit, session_id: str, ttl_ms: int | None) -> ClaimChanged:
     return changed(unit, claim)
 
 
-def renew(unit: Unit, session_id: str, ttl_ms: int) -> ClaimChanged:
-    """Let the session's live claim end `ttl_ms` from now."""
+def renew(unit: Unit, session_id: str, ttl_ms: int, *, at_least: bool = False) -> ClaimChanged:
+    """Let the session's live claim end `ttl_ms` from now; `at_least`: if that is no earlier."""
     session = lookup.active_session(unit, session_id)
     lookup.open_branch(unit, session.branch)
     held = held_by(unit, session)
     expires_at_ms = names.deadline(unit.now_ms, ttl_ms)
+    if at_least:
+        expires_at_ms = _later(expires_at_ms, held.expires_at_ms)
     _write(unit, held, expires_at_ms=expires_at_ms)
     claim = msgspec.structs.replace(held, expires_at_ms=expires_at_ms)
     _tell(unit, "claim.renewed", claim, {"before_expires_at_ms": held.expires_at_ms})
@@ -51,13 +51,16 @@ def renew(unit: Unit, session_id: str, ttl_ms: int) -> ClaimChanged:
 def release(unit: Unit, session_id: str) -> ClaimChanged:
     """Give the session's live claim back."""
     session = lookup.session(unit, session_id)
-    return changed(unit, close(unit, held_by(unit, session), "released"))
+    held = held_by(unit, session, _NOTHING_TO_RELEASE)
+    return changed(unit, close(unit, held, "released"))
 
 
 def show(scope: Scope, work: str) -> ClaimShown:
-    """The claim on a piece of work."""
-    lookup.work(scope, work)
-    return ClaimShown(project_revision=scope.revision, claim=queries.claim_on(scope, work))
+    """The claim on a piece of work, also on one that the files no longer have."""
+    claim = queries.claim_on(scope, work)
+    if claim is None:
+        lookup.work(scope, work)
+    return ClaimShown(project_revision=scope.revision, claim=claim)
 
 
 def repair(unit: Unit, claim_id: str, reason: str) -> ClaimRepaired:
@@ -110,24 +113,31 @@ def grant(
     return claim
 
 
-def held_by(scope: Scope, session: Session) -> Claim:
-    """The live claim of a session; refuses with `claim_not_holder` where it has none."""
+def held_by(scope: Scope, session: Session, advice: str | None = None) -> Claim:
+    """The live claim of a session; refuses with `claim_not_holder` where it has none.
+
+    `advice`: what to do where nobody else has one, if it is not to acquire one.
+    """
     held = queries.claim_on(scope, session.work)
     if held is not None and held.session == session.id and held.state == "active":
         return held
     details: dict[str, object] = {"session": session.id, "work": session.work}
-    hint = f"`callboard project claim acquire --session {session.id}` before you go on with it"
+    hint = advice or (
+        f"`callboard project claim acquire --session {session.id} --ttl-ms {names.USUAL_TTL_MS}` "
+        "before you go on with it"
+    )
     if held is None:
         found = "nobody holds it"
     elif held.session == session.id:
-        found = f"its claim {held.id} lapsed at {held.expires_at_ms}"
+        found = f"its claim {held.id} lapsed at {_end(held)}"
     elif held.state == "active":
         found = f"session {held.session} holds it"
         hint = "change nothing in its name; take other work, or ask the holder to hand it off"
     else:
-        found = "nobody does"
+        found = f"the claim of session {held.session} lapsed at {_end(held)}, and nobody has it now"
     if held is not None:
         details |= {"claim": held.id, "holder": held.session, "state": held.state}
+        details["expires_at_ms"] = held.expires_at_ms
     raise CallboardError(
         "claim_not_holder",
         f"the session {session.id} holds no live claim on {names.shown(session.work)}: {found}",
@@ -162,7 +172,14 @@ def _write(unit: Unit, claim: Claim, **values: object) -> None:
 
 def _tell(unit: Unit, type: str, claim: Claim, more: dict[str, object]) -> None:
     body = {**_identity(claim), "fence": claim.fence, **more}
-    unit.event(type, body, work=claim.work, branch=claim.branch, session=claim.session)
+    unit.event(
+        type,
+        body,
+        work=claim.work,
+        branch=claim.branch,
+        session=claim.session,
+        agent=claim.agent,
+    )
 
 
 def _identity(claim: Claim) -> dict[str, object]:
@@ -175,14 +192,27 @@ def _identity(claim: Claim) -> dict[str, object]:
     }
 
 
+def _later(one: int | None, other: int | None) -> int | None:
+    """The later one of two ends; None is never, which is later than any."""
+    return None if one is None or other is None else max(one, other)
+
+
+def _end(claim: Claim) -> str:
+    """When a claim ends, for people."""
+    return "-" if claim.expires_at_ms is None else utc_text(claim.expires_at_ms)
+
+
 def _held(held: Claim, session: Session) -> CallboardError:
-    end = "has no end" if held.expires_at_ms is None else f"ends at {held.expires_at_ms}"
+    end = "has no end" if held.expires_at_ms is None else f"ends at {_end(held)}"
     own = held.session == session.id
     return CallboardError(
         "claim_held",
         f"{names.shown(held.work)} is held by session {held.session} of "
         f"{names.shown(held.agent)} on branch {names.shown(held.branch)}; the claim {end}",
-        "renew it" if own else "wait until it is released or lapses, or take other work",
+        f"you hold it already; to hold it longer: `callboard project claim renew --session "
+        f"{held.session} --ttl-ms {names.USUAL_TTL_MS}`"
+        if own
+        else "wait until it is released or lapses, or take other work",
         {
             "claim": held.id,
             "work": held.work,
@@ -196,16 +226,20 @@ def _held(held: Claim, session: Session) -> CallboardError:
 
 
 def _not_expired(unit: Unit, claim: Claim) -> CallboardError:
+    hint = (
+        f"its session may release it: `callboard project claim release --session {claim.session}`"
+    )
     if claim.released_at_ms is not None:
         found = f"is {claim.state} already"
+        hint = "there is nothing to repair; `callboard project doctor` lists what has lapsed"
     elif claim.expires_at_ms is None:
         found = "has no end"
     else:
-        found = f"ends at {claim.expires_at_ms}, and it is {unit.now_ms}"
+        found = f"ends at {_end(claim)}, and it is {utc_text(unit.now_ms)}"
     return CallboardError(
         "claim_not_expired",
         f"the claim {claim.id} {found}; nothing was changed",
-        "its session may release it",
+        hint,
         {"claim": claim.id, "state": claim.state, "expires_at_ms": claim.expires_at_ms}
         | {"now_ms": unit.now_ms},
     )

@@ -5,9 +5,12 @@ Only a person orders this. Elsewhere a project's time never goes back.
 
 from __future__ import annotations
 
+from callboard.clock import utc_text
 from callboard.errors import CallboardError
 from callboard.project import queries, schema
-from callboard.project.records import Claim, ClockRepaired
+from callboard.project.answers import ClockRepaired
+from callboard.project.queries.claims import has_lapsed
+from callboard.project.records import Claim
 from callboard.project.unit import Unit
 
 
@@ -26,12 +29,12 @@ def repair(unit: Unit, reason: str) -> ClockRepaired:
 
     What was acquired later than now counts as acquired now; its event keeps the time that was told.
     """
-    before_ms, after_ms = unit.now_ms, unit.machine_ms
+    before_ms, after_ms = unit.now_ms, max(unit.machine_ms, 1)
     if before_ms <= after_ms:
         raise CallboardError(
             "clock_not_behind",
-            f"the clock says {after_ms}, which is not before the project's time; nothing was "
-            "changed",
+            f"the clock says {utc_text(after_ms)}, which is not before the project's time; nothing "
+            "was changed",
             "there is nothing to repair; `callboard project doctor` tells if there is",
             {"now_ms": before_ms, "clock_ms": after_ms},
         )
@@ -60,7 +63,8 @@ def _move(unit: Unit, claim: Claim, before_ms: int) -> bool:
     """Take one claim along to the earlier time; tells whether its end is another one now."""
     end, acquired = claim.expires_at_ms, min(claim.acquired_at_ms, unit.now_ms)
     if end is not None:
-        end = unit.now_ms + end - before_ms if end > before_ms else min(end, unit.now_ms)
+        lapsed = has_lapsed(end, before_ms)
+        end = min(end, unit.now_ms) if lapsed else unit.now_ms + end - before_ms
         # No claim ends before it began, nor at once.
         acquired = min(acquired, end - 1)
     unit.change(

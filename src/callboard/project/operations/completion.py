@@ -6,17 +6,27 @@ The work file is not touched; what is written is that this was so.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
+
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import names, queries, schema
+from callboard.project.answers import WorkCompleted
 from callboard.project.operations import claims, lookup, ready, sources
-from callboard.project.records import Claim, Evidence, Session, WorkCompleted, WorkItem
+from callboard.project.records import (
+    Claim,
+    Evidence,
+    Session,
+    WorkItem,
+)
 from callboard.project.source.fields import is_external
 from callboard.project.source.place import Place
 from callboard.project.source.readiness import readiness
 from callboard.project.unit import Unit, new_id
 
 _MAX_SHOWN = 20
+_MAX_COMMAND = 2_000
 
 
 def complete(unit: Unit, place: Place, work: str, session_id: str) -> WorkCompleted:
@@ -35,7 +45,7 @@ def complete(unit: Unit, place: Place, work: str, session_id: str) -> WorkComple
     # The file is the authority on what has to be met; the projection may be behind it.
     sources.check_item_unchanged(place, item)
     _check_ready(unit, item, session)
-    covered = _covered(unit, item, session.branch)
+    covered = _covered(unit, item, session)
     return _write(unit, item, session, claim, covered)
 
 
@@ -49,7 +59,8 @@ def _check_ready(unit: Unit, item: WorkItem, session: Session) -> None:
         "work_not_ready",
         f"{names.shown(item.key)} cannot be completed: "
         + "; ".join(reason.message for reason in found.reasons[:_MAX_SHOWN]),
-        "see to what it names first; `callboard project work show` explains",
+        f"see to what it names first; `callboard project work show {shlex.quote(item.key)} "
+        f"--session {session.id}` explains",
         {
             "work": item.key,
             "reasons": [
@@ -60,22 +71,24 @@ def _check_ready(unit: Unit, item: WorkItem, session: Session) -> None:
     )
 
 
-def _covered(unit: Unit, item: WorkItem, branch: str) -> list[tuple[str, list[str]]]:
+def _covered(unit: Unit, item: WorkItem, session: Session) -> list[tuple[str, list[str]]]:
     """Each criterion with the evidence that covers it, or `acceptance_uncovered`."""
+    branch = session.branch
     all_evidence = [one for _place, one in queries.evidence(unit, branch, work=item.key)]
     current = [one for one in all_evidence if one.currency == "current"]
     found = [(criterion, _covering(current, criterion)) for criterion in item.acceptance]
     open_ = [criterion for criterion, ids in found if not ids]
     if open_:
-        raise _uncovered(item, branch, open_, all_evidence)
+        raise _uncovered(item, session, open_, all_evidence)
     # An edge to elsewhere is no criterion: what confirms it shows nothing of the work itself.
     own = [one for one in current if not one.covers or not all(map(is_external, one.covers))]
     if not item.acceptance and not own:
         raise CallboardError(
             "acceptance_uncovered",
-            f"{names.shown(item.key)} lists no acceptance criteria, and has no evidence on the "
-            f"branch {names.shown(branch)} either",
-            "add evidence of what was done: `callboard project evidence add`",
+            f"{names.shown(item.key)} lists no acceptance criteria, so some evidence of the work "
+            f"itself is needed, and on the branch {names.shown(branch)} there is none; evidence "
+            "that only confirms what is elsewhere is not of the work itself",
+            f"add evidence of what was done: {_adding(session, ())}",
             {"work": item.key, "branch": branch, "uncovered": []},
         )
     return found or [("", [one.id for one in own])]
@@ -85,9 +98,24 @@ def _covering(evidence: list[Evidence], criterion: str) -> list[str]:
     return [one.id for one in evidence if criterion in one.covers]
 
 
+def _adding(session: Session, criteria: Sequence[str]) -> str:
+    """The command that adds evidence of a session, for as many criteria as it has room for."""
+    covers = ""
+    for one in criteria:
+        more = f" --covers {shlex.quote(one)}"
+        if covers and len(covers) + len(more) > _MAX_COMMAND:
+            break
+        covers += more
+    return (
+        f"`callboard project evidence add --session {session.id} --kind test-run --summary TEXT"
+        f"{covers}`"
+    )
+
+
 def _uncovered(
-    item: WorkItem, branch: str, open_: list[str], evidence: list[Evidence]
+    item: WorkItem, session: Session, open_: list[str], evidence: list[Evidence]
 ) -> CallboardError:
+    branch = session.branch
     elsewhere = [one for one in evidence if one.currency == "historical"]
     details = [
         {
@@ -97,7 +125,7 @@ def _uncovered(
         }
         for criterion in open_
     ]
-    hint = "add evidence on this branch: `callboard project evidence add`"
+    hint = f"add evidence on this branch: {_adding(session, open_)}"
     if any(one["historical"] for one in details):
         hint += "; evidence from another branch is not current here"
     return CallboardError(
@@ -145,6 +173,7 @@ def _write(
         work=item.key,
         branch=session.branch,
         session=session.id,
+        agent=session.agent,
     )
     return WorkCompleted(
         project_revision=unit.revision,

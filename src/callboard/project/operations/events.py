@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from callboard.project import cursors, queries
+from callboard.project.answers import EventAppended, EventPage
 from callboard.project.operations import lookup
-from callboard.project.records import EventAppended, EventPage
 from callboard.project.unit import Scope, Unit
 
 
@@ -28,14 +28,12 @@ def append(
     `branch` None: that of the session, else the selected one.
     """
     if session is not None:
-        found = lookup.session(unit, session)
-        lookup.agrees(found, work=work, branch=branch)
-        lookup.active_session(unit, session)
+        found = lookup.speaker(unit, session, work=work, branch=branch)
         work, branch = found.work, found.branch
     elif work is not None:
         lookup.work(unit, work)
     on = lookup.open_branch(unit, branch).name
-    event = unit.event(type, body, work=work, branch=on, session=session)
+    event = unit.observation(type, body, work=work, branch=on, session=session)
     return EventAppended(project_revision=unit.revision, event=event)
 
 

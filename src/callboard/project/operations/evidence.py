@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
+from callboard.project.answers import EvidenceAdded, EvidencePage
 from callboard.project.operations import lookup
-from callboard.project.records import Evidence, EvidenceAdded, EvidencePage
+from callboard.project.records import Evidence
 from callboard.project.source.fields import is_external
 from callboard.project.unit import Scope, Unit, new_id
 
@@ -30,11 +32,9 @@ def add(
     unit: Unit, shown: Shown, *, session: str | None, work: str | None, branch: str | None
 ) -> EvidenceAdded:
     """Keep evidence for a piece of work. Of a session it is on the session's work and branch."""
-    agent = None
+    agent = None if unit.actor == names.LOCAL else unit.actor
     if session is not None:
-        found = lookup.session(unit, session)
-        lookup.agrees(found, work=work, branch=branch)
-        lookup.active_session(unit, session)
+        found = lookup.speaker(unit, session, work=work, branch=branch)
         work, branch, agent = found.work, found.branch, found.agent
     if work is None:
         raise CallboardError(
@@ -82,6 +82,7 @@ def _write(unit: Unit, values: dict[str, Any], covers: tuple[str, ...]) -> Evide
         work=values["work"],
         branch=values["branch"],
         session=values["session"],
+        agent=values["agent"],
     )
     evidence = Evidence(**values, covers=covers, currency="current")
     return EvidenceAdded(project_revision=unit.revision, evidence=evidence, event=event)
@@ -99,7 +100,8 @@ def _check_covers(unit: Unit, work: str, covers: Sequence[str]) -> None:
                 "criterion_unknown",
                 f"the work {names.shown(work)} has no acceptance criterion "
                 f"{names.shown(criterion)}",
-                "spell it as the work does: `callboard project work show` lists them",
+                f"spell it as the work does: `callboard project work show {shlex.quote(work)}` "
+                "lists them",
                 {"work": work, "criterion": criterion, "acceptance": list(item.acceptance)[:20]},
             )
 

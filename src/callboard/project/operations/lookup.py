@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import NoReturn
 
 from callboard.errors import CallboardError
 from callboard.project import names, queries
 from callboard.project.records import Branch, Claim, Session
-from callboard.project.unit import Scope
+from callboard.project.unit import Scope, lost
+
+
+def nothing(message: str, hint: str, **details: object) -> NoReturn:
+    """Refuse a question that nothing fits."""
+    raise CallboardError("not_found", message, hint, details)
 
 
 def missing(kind: str, found: str, hint: str, **details: object) -> NoReturn:
@@ -34,7 +40,8 @@ def branch(scope: Scope, name: str | None) -> Branch:
     """The branch of that name; None: the selected one."""
     found = queries.branch(scope, queries.selected_branch(scope) if name is None else name)
     if found is None:
-        assert name is not None
+        if name is None:
+            raise lost("the branch that is selected is not there")
         first = queries.branch_twin(scope, names.twin(name))
         if first is not None:
             missing("branch", name, f"there is {names.shown(first)}; spell it so", similar=first)
@@ -49,8 +56,8 @@ def open_branch(scope: Scope, name: str | None) -> Branch:
         raise CallboardError(
             "branch_closed",
             f"the branch {names.shown(found.name)} is closed",
-            "use or select an open branch; what is under way on this one can be kept, released "
-            "and ended, and nothing else",
+            "name an open branch, or `callboard project branch select main`; a session on the "
+            "closed one may still checkpoint, release its claim and end, and nothing else",
             {"branch": found.name},
         )
     return found
@@ -72,15 +79,36 @@ def active_session(scope: Scope, session_id: str) -> Session:
     return found
 
 
+def speaker(
+    scope: Scope, session_id: str, *, work: str | None = None, branch: str | None = None
+) -> Session:
+    """The active session that tells something: of its own work and branch, whatever is named.
+
+    Refuses with `session_mismatch` what is named and is not the session's.
+    """
+    agrees(session(scope, session_id), work=work, branch=branch)
+    return active_session(scope, session_id)
+
+
 def not_active(scope: Scope, found: Session) -> CallboardError:
     """That a session is over."""
     follower = queries.successor(scope, found.id)
-    hint = "start a session, or resume this one where it was interrupted"
     if follower is not None:
-        hint = f"its successor is {follower}"
+        hint = f"stop, and change nothing in its name: {follower} has taken its place"
+    elif found.state == "interrupted":
+        hint = (
+            f"go on with it: `callboard project session resume --from {found.id} --agent NAME "
+            f"--ttl-ms {names.USUAL_TTL_MS}`"
+        )
+    else:
+        hint = (
+            "it is over for good; begin another one: `callboard project session start --work "
+            f"{shlex.quote(found.work)} --agent NAME`"
+        )
+    state = "was handed off" if found.state == "handed_off" else f"is {found.state}"
     return CallboardError(
         "session_not_active",
-        f"the session {found.id} is {found.state}",
+        f"the session {found.id} {state}",
         hint,
         {"session": found.id, "state": found.state, "successor": follower},
     )
@@ -112,7 +140,7 @@ def agrees(
                 "session_mismatch",
                 f"the session {session.id} has the {field} {names.shown(own)}, "
                 f"not {names.shown(named)}",
-                f"leave the {field} away, or name another session",
+                f"name the session's own {field}, {names.shown(own)}, or another session",
                 {"session": session.id, "field": field, "found": named, "expected": own},
             )
     return session

@@ -12,13 +12,21 @@ from typing import NamedTuple
 import msgspec
 
 from callboard.project import queries
-from callboard.project.records import Claim, WorkItem, WorkView
+from callboard.project.records import (
+    Claim,
+    Session,
+    WorkItem,
+    WorkView,
+)
 from callboard.project.source import fields
 from callboard.project.source.readiness import Listed, is_ready, readiness
 from callboard.project.unit import Scope
 
 # So many items are looked up one by one, before all open ones are read at once.
 _SINGLE = 20
+
+# So many reasons are told in a sentence.
+_MAX_TOLD = 5
 
 _texts = msgspec.json.Decoder(tuple[str, ...])
 
@@ -106,6 +114,21 @@ def covered(scope: Scope, branch: str, work: str) -> set[str]:
     """What the evidence of a piece of work covers that is current on a branch."""
     found = queries.evidence(scope, branch, work=work, current_only=True)
     return {criterion for _place, one in found for criterion in one.covers}
+
+
+def hindrances(scope: Scope, session: Session) -> tuple[str, ...]:
+    """Why the work of a session is not ready for it, in words; nothing where it is."""
+    item = queries.work_item(scope, session.work)
+    if item is None:
+        return ()
+    facts = Facts(scope, session.branch)
+    facts.expect([item])
+    reasons = readiness(item, facts, session=session.id).reasons
+    if not reasons:
+        return ()
+    told = "; ".join(reason.message for reason in reasons[:_MAX_TOLD])
+    more = f"; and {len(reasons) - _MAX_TOLD} more" if len(reasons) > _MAX_TOLD else ""
+    return (f"the work is not ready: {told}{more}",)
 
 
 def views(

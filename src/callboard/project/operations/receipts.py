@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from callboard.project import queries
+from callboard.project import names, queries
+from callboard.project.answers import ReceiptShown
 from callboard.project.operations import lookup
-from callboard.project.records import ReceiptShown
 from callboard.project.unit import Scope
 
 
@@ -12,5 +12,11 @@ def show(scope: Scope, request_id: str, actor: str) -> ReceiptShown:
     """The receipt of a request; that of another actor is not found."""
     found = queries.receipt(scope, request_id, actor)
     if found is None:
-        lookup.missing("request", request_id, "nothing was done under it; ask again")
+        lookup.missing(
+            "request",
+            request_id,
+            f"no such request of {names.shown(actor)} was carried out, and what others asked for "
+            "is shown to them alone; name the agent that made it, or ask again",
+            actor=actor,
+        )
     return ReceiptShown(project_revision=scope.revision, receipt=found)

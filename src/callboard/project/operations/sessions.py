@@ -14,18 +14,20 @@ import msgspec
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
-from callboard.project.operations import claims, lookup
-from callboard.project.records import (
-    UNDECLARED,
-    Artifact,
-    Checkpoint,
+from callboard.project.answers import (
     CheckpointSaved,
-    Claim,
-    Session,
     SessionClosed,
     SessionPage,
     SessionShown,
     SessionStarted,
+)
+from callboard.project.operations import claims, lookup, ready
+from callboard.project.records import (
+    UNDECLARED,
+    Artifact,
+    Checkpoint,
+    Claim,
+    Session,
 )
 from callboard.project.unit import Scope, Unit, new_id
 
@@ -49,7 +51,8 @@ def start(
     found = lookup.open_branch(unit, branch)
     session = begin(unit, work, found.name, worker)
     taken = claims.take(unit, session, ttl_ms) if claim else None
-    return started(unit, session, taken)
+    remarks = ready.hindrances(unit, session) if claim else ()
+    return started(unit, session, taken, remarks)
 
 
 def begin(
@@ -84,16 +87,29 @@ def begin(
     return session
 
 
-def started(unit: Unit, session: Session, claim: Claim | None) -> SessionStarted:
+def started(
+    unit: Unit, session: Session, claim: Claim | None, remarks: tuple[str, ...] = ()
+) -> SessionStarted:
     """The answer that `session` began."""
     return SessionStarted(
-        project_revision=unit.revision, session=session, claim=claim, events=tuple(unit.events)
+        project_revision=unit.revision,
+        session=session,
+        claim=claim,
+        events=tuple(unit.events),
+        remarks=remarks,
     )
 
 
 def tell(unit: Unit, type: str, session: Session, body: dict[str, object]) -> None:
     """Append an event about a session."""
-    unit.event(type, body, work=session.work, branch=session.branch, session=session.id)
+    unit.event(
+        type,
+        body,
+        work=session.work,
+        branch=session.branch,
+        session=session.id,
+        agent=session.agent,
+    )
 
 
 def stop(
@@ -105,7 +121,7 @@ def stop(
     """Write that a session is over."""
     values = {"state": state, "ended_at_ms": unit.now_ms, "outcome": outcome}
     unit.change(schema.sessions, {"id": session.id}, **values)
-    return msgspec.structs.replace(session, state=state, ended_at_ms=unit.now_ms)
+    return msgspec.structs.replace(session, state=state, ended_at_ms=unit.now_ms, outcome=outcome)
 
 
 def interrupt(unit: Unit, session_id: str) -> SessionClosed:
@@ -212,10 +228,14 @@ def the_only(
         scope, state="active", branch=on, work=work, agent=agent, limit=MAX_CANDIDATES + 1
     )
     if not found:
-        lookup.missing(
-            "active session",
-            " ".join(word for word in (on, work, agent) if word),
-            "name a session, select another branch, or start a session",
+        lookup.nothing(
+            "there is no active session"
+            + (f" of {names.shown(agent)}" if agent else "")
+            + (f" at {names.shown(work)}" if work else "")
+            + f" on branch {names.shown(on)}",
+            "name a session, or another branch: `callboard project session list --active`",
+            kind="active session",
+            name=" ".join(word for word in (on, work, agent) if word),
             branch=on,
             work=work,
             agent=agent,

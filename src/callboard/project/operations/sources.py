@@ -10,8 +10,9 @@ from functools import partial
 
 from callboard.errors import CallboardError
 from callboard.project import names, queries
+from callboard.project.answers import SourceIndexed
 from callboard.project.operations import work
-from callboard.project.records import SourceFile, SourceIndexed, WorkItem
+from callboard.project.records import SourceFile, WorkItem
 from callboard.project.source import patching
 from callboard.project.source.answers import (
     ExternalEdge,

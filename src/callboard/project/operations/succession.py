@@ -6,11 +6,14 @@ gives nothing. Checkpoints stay with the session that wrote them.
 
 from __future__ import annotations
 
+import shlex
+
 from callboard.errors import CallboardError
 from callboard.project import names, queries
+from callboard.project.answers import SessionStarted
 from callboard.project.operations import claims, lookup, sessions
 from callboard.project.operations.sessions import Worker
-from callboard.project.records import Claim, Session, SessionStarted
+from callboard.project.records import Claim, Session
 from callboard.project.unit import Unit
 
 
@@ -72,7 +75,8 @@ def _no_successor(unit: Unit, session: Session) -> None:
         raise CallboardError(
             "successor_exists",
             f"the session {session.id} is followed by {follower} already",
-            f"hand off or resume {follower}",
+            f"leave its work to {follower}, which has taken its place: `callboard project session "
+            f"show {follower}`; take other work",
             {"session": session.id, "successor": follower},
         )
 
@@ -84,6 +88,6 @@ def _current(unit: Unit, session: Session) -> None:
             "branch_not_current",
             f"the session {session.id} is on branch {names.shown(session.branch)}, and "
             f"{names.shown(selected)} is selected",
-            f"select {names.shown(session.branch)} first",
+            f"`callboard project branch select {shlex.quote(session.branch)}` first",
             {"session": session.id, "branch": session.branch, "selected": selected},
         )

@@ -5,14 +5,14 @@ Two who ask at the same moment never get the same one, and nobody has to try one
 
 from __future__ import annotations
 
+from callboard.project.answers import WorkTaken
 from callboard.project.operations import claims, lookup, ready, sessions
 from callboard.project.operations.sessions import Worker
-from callboard.project.records import WorkTaken
-from callboard.project.unit import Scope, Unit
+from callboard.project.unit import Nothing, Scope, Unit
 
 
-class NothingReady(Exception):
-    """There is nothing to take, so nothing is written. It never leaves the wing."""
+class NothingReady(Nothing):
+    """There is nothing to take."""
 
 
 def take_next(unit: Unit, worker: Worker, branch: str | None, ttl_ms: int | None) -> WorkTaken:

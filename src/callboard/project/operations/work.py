@@ -11,17 +11,19 @@ from typing import Any
 from callboard.canonical import encode
 from callboard.errors import CallboardError
 from callboard.project import cursors, names, queries, schema
+from callboard.project.answers import (
+    SourceIndexed,
+    Status,
+    WorkPage,
+    WorkShown,
+)
 from callboard.project.operations import lookup, ready
 from callboard.project.queries.projection import replace_projection
 from callboard.project.records import (
     Goal,
     ProjectInfo,
     SourceFile,
-    SourceIndexed,
-    Status,
     WorkItem,
-    WorkPage,
-    WorkShown,
 )
 from callboard.project.unit import Scope, Unit
 
@@ -105,6 +107,8 @@ def status(scope: Scope, *, branch: str | None, limit: int) -> Status:
         ready=found,
         more=more,
         claims=tuple(queries.open_claims(scope, limit=CLAIMS_SHOWN)),
+        lapsed=queries.lapsed(scope),
+        completed=queries.completed_count(scope, on),
     )
 
 
@@ -122,6 +126,7 @@ def listing(
         branch=on,
         work=ready.views(scope, on, page),
         next=after,
+        status=status,
     )
 
 

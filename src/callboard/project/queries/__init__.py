@@ -12,12 +12,14 @@ from callboard.project.queries.readiness import (
     all_completed,
     claims_on,
     completed,
+    completed_count,
     likely_ready,
     open_work,
     work_by_keys,
 )
+from callboard.project.queries.rows import has_selection, raw_texts
 from callboard.project.queries.sessions import last_checkpoint, session, sessions, successor
-from callboard.project.queries.whole import counts, is_carried_out, receipt
+from callboard.project.queries.whole import counts, is_carried_out, lapsed, receipt
 from callboard.project.queries.work import (
     loose_dependencies,
     sources,
@@ -37,11 +39,14 @@ __all__ = [
     "claims_of",
     "claims_on",
     "completed",
+    "completed_count",
     "counts",
     "events",
     "evidence",
+    "has_selection",
     "history",
     "is_carried_out",
+    "lapsed",
     "last_checkpoint",
     "last_fence",
     "likely_ready",
@@ -49,6 +54,7 @@ __all__ = [
     "next_position",
     "open_claims",
     "open_work",
+    "raw_texts",
     "receipt",
     "selected_branch",
     "session",

@@ -8,12 +8,15 @@ from sqlalchemy import select
 
 from callboard.project import schema
 from callboard.project.records import Branch
-from callboard.project.unit import Scope
+from callboard.project.unit import Scope, lost
 
 
 def selected_branch(scope: Scope) -> str:
     """The branch that is meant where none is named."""
-    return str(scope.find(schema.selections, person=scope.person).branch)
+    row = scope.find(schema.selections, person=scope.person)
+    if row is None:
+        raise lost("it does not say which branch is selected")
+    return str(row.branch)
 
 
 def branch(scope: Scope, name: str) -> Branch | None:

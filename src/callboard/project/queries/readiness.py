@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from sqlalchemy import FromClause, Row, Select, bindparam, exists, not_, select
+from sqlalchemy import FromClause, Row, Select, bindparam, exists, func, not_, select
 
 from callboard.project import schema
 from callboard.project.queries.claims import as_claim, not_lapsed
@@ -48,6 +48,13 @@ def all_completed(scope: Scope, branch: str) -> set[str]:
     """As `completed`, of all work."""
     values = _values(scope, branch=branch)
     return set(scope.connection.execute(_all_completed(), values).scalars())
+
+
+def completed_count(scope: Scope, branch: str) -> int:
+    """How many there are of them."""
+    return int(
+        scope.connection.execute(_count_completed(), _values(scope, branch=branch)).scalar_one()
+    )
 
 
 def claims_on(scope: Scope, keys: Iterable[str]) -> dict[str, Claim]:
@@ -107,6 +114,21 @@ def _completed_of() -> Select[Any]:
 @cache
 def _all_completed() -> Select[Any]:
     return select(_item.c.key).where(_own(_item), _is_completed(_item))
+
+
+@cache
+def _count_completed() -> Select[Any]:
+    # From the completions on, of which there are fewer than of the work.
+    return (
+        select(func.count(_item.c.key.distinct()))
+        .select_from(_done)
+        .join(_item, _own(_item) & (_item.c.key == _done.c.work))
+        .where(
+            _own(_done),
+            _done.c.branch == bindparam("branch"),
+            _done.c.criteria == _item.c.acceptance,
+        )
+    )
 
 
 @cache

@@ -92,4 +92,5 @@ def _session(row: Any) -> Session:
         predecessor=row.predecessor,
         started_at_ms=row.started_at_ms,
         ended_at_ms=row.ended_at_ms,
+        outcome=row.outcome,
     )

@@ -68,16 +68,16 @@ def counts(scope: Scope) -> dict[str, dict[str, int]]:
             select(column, func.count()).where(scope.own(table)).group_by(column).order_by(column)
         )
         found[name] = {str(state): int(count) for state, count in rows}
-    lapsed = _lapsed(scope)
-    if lapsed:
+    gone = lapsed(scope)
+    if gone:
         claims = found["claims"]
-        claims["active"] -= lapsed
-        claims["expired"] = claims.get("expired", 0) + lapsed
+        claims["active"] -= gone
+        claims["expired"] = claims.get("expired", 0) + gone
         found["claims"] = {state: count for state, count in sorted(claims.items()) if count}
     return found
 
 
-def _lapsed(scope: Scope) -> int:
+def lapsed(scope: Scope) -> int:
     """How many claims are past their end and were not taken over."""
     table = schema.claims
     query = select(func.count()).where(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from callboard.project.answers import Answer
 from callboard.project.records import (
-    Answer,
     Claim,
     Event,
     ProjectInfo,
@@ -100,13 +100,17 @@ class Begun(Answer, frozen=True, kw_only=True):
     ready: tuple[WorkItem, ...]
     more: bool
     claims: tuple[Claim, ...]
+    lapsed: int = 0
+    completed: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 class Initialized(Record, frozen=True, kw_only=True):
     """A new project: proposed, or also made where `accepted`.
 
-    The fields from `project_revision` to `claims` are those of `status`; they are empty while there
-    is no project.
+    The fields from `project_revision` to `completed` are those of `status`; they are empty while
+    there is no project. `remarks`: what to look at, in words; none of it kept anything from being
+    done.
     """
 
     accepted: bool
@@ -118,3 +122,6 @@ class Initialized(Record, frozen=True, kw_only=True):
     ready: tuple[WorkItem, ...]
     more: bool
     claims: tuple[Claim, ...]
+    lapsed: int = 0
+    completed: int = 0
+    remarks: tuple[str, ...] = ()

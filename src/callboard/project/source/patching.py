@@ -17,7 +17,7 @@ from callboard.project.names import shown
 from callboard.project.records import Record
 from callboard.project.source import editing, fields
 from callboard.project.source.nodes import MAX_FILE_BYTES, Mapping
-from callboard.project.source.place import FileRead, Place
+from callboard.project.source.place import Exchanged, FileRead, Place
 from callboard.project.source.reading import FIRST, ParsedFile, WorkRead, read_work
 
 MAX_CHANGES = 100
@@ -100,18 +100,20 @@ def _reviewed(read: WorkRead, changes: Sequence[Change], sha256: str | None) -> 
     return parsed
 
 
-def accept(place: Place, made: Made) -> FileRead:
-    """Write what was proposed, while the file is as it was read.
+def accept(place: Place, made: Made) -> Exchanged:
+    """Write what was proposed, while the file is as it was read; it can be put back until closed.
 
     Raises `source_conflict`, `source_busy`, `source_unsafe` or `source_unwritable`; the file is
     then as it was found.
     """
     proposal = made.proposal
-    return place.replace(proposal.file, proposal.sha256, lambda _: made.data, MAX_FILE_BYTES)
+    return place.exchange(proposal.file, proposal.sha256, lambda _: made.data, MAX_FILE_BYTES)
 
 
 def checked(changes: Sequence[Change]) -> list[Change]:
     """The changes with their values checked, each by itself; raises as `propose`."""
+    if not isinstance(changes, (list, tuple)):
+        raise _refused(f"{shown(changes)} is no list of changes", "give a list of them")
     if not 1 <= len(changes) <= MAX_CHANGES:
         raise _refused(f"{len(changes)} changes at once", f"give 1 to {MAX_CHANGES}")
     return [_checked_one(change) for change in changes]
@@ -120,6 +122,8 @@ def checked(changes: Sequence[Change]) -> list[Change]:
 def _checked_one(change: Change) -> Change:
     if not isinstance(change, (SetFields, AddItem)):
         raise _refused(f"{shown(change)} is no change", "give SetFields or AddItem")
+    if not isinstance(change.values, dict):
+        raise _refused(f"{shown(change.values)} names no fields", "give fields with their values")
     values = {}
     for field, value in change.values.items():
         new = fields.check_change(field, value)

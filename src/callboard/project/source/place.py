@@ -31,6 +31,9 @@ _MAX_STEPS = 32
 TURN_SECONDS = 10
 """How long a writer waits for another one."""
 
+LIMIT_BACK = 64 * 1024 * 1024
+"""Beyond this a file is not one that was written here; in bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileRead:
@@ -39,6 +42,31 @@ class FileRead:
     path: str
     data: bytes
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """A file that was replaced, and what it held before; `sha256` is what it was given.
+
+    `spare` is an open file without a name that has the former bytes, where the system makes such
+    files: it needs no room later, and is gone with the process.
+    """
+
+    place: Place
+    file: str
+    before: bytes
+    sha256: str
+    mode: int
+    spare: int | None
+
+    def put_back(self) -> None:
+        """As `Place.put_back`."""
+        self.place.put_back(self)
+
+    def close(self) -> None:
+        """Let the file be as it is."""
+        if self.spare is not None:
+            os.close(self.spare)
 
 
 class Place:
@@ -94,6 +122,39 @@ class Place:
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)
             return FileRead(path, changed, sha256_hex(changed))
+
+    def exchange(
+        self, path: str, sha256: str, make: Callable[[bytes], bytes], limit_bytes: int
+    ) -> Exchanged:
+        """As `replace`; until it is closed the file can be put back, on a full disk too."""
+        with self._folder(path) as (folder, name):
+            data, found = _read(folder, name, path, limit_bytes)
+            if found != sha256:
+                raise _conflict(path, sha256, found)
+            mode = stat.S_IMODE(os.lstat(name, dir_fd=folder).st_mode) & 0o777
+            spare = _spare(folder, data, mode)
+        try:
+            now = self.replace(path, sha256, make, limit_bytes)
+        except BaseException:
+            if spare is not None:
+                os.close(spare)
+            raise
+        return Exchanged(self, path, data, now.sha256, mode, spare)
+
+    def put_back(self, exchanged: Exchanged) -> None:
+        """Let the file have its former bytes, while it has those that it was given.
+
+        Raises `source_conflict` where it holds something else, which then stays, and the codes of
+        `read`.
+        """
+        path, given = exchanged.file, exchanged.sha256
+        with self._folder(path) as (folder, name), _turn(folder, path):
+            with _former(folder, name, exchanged) as temporary:
+                _, now = _read(folder, name, path, LIMIT_BACK)
+                if now != given:
+                    raise _conflict(path, given, now)
+                os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
 
     def _same_folder(self, path: str, folder: int) -> None:
         """Refuses where the path leads to another folder by now than the one that is open."""
@@ -190,6 +251,46 @@ def _temporary(
         if exact:
             os.fchmod(descriptor, mode)
         write_synced(descriptor, data)
+        yield temporary
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+
+
+def _spare(folder: int, data: bytes, mode: int) -> int | None:
+    """An open synced file without a name; None where the system makes none."""
+    nameless = getattr(os, "O_TMPFILE", 0)
+    if not nameless:
+        return None
+    try:
+        descriptor = os.open(".", nameless | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            return None
+        raise
+    try:
+        os.fchmod(descriptor, mode)
+        write_synced(os.dup(descriptor), data)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def _former(folder: int, name: str, exchanged: Exchanged) -> Iterator[str]:
+    """A sibling of `name` with its former bytes, gone afterwards unless it was renamed."""
+    temporary = f".{name[:48]}.{secrets.token_hex(8)}.tmp"
+    try:
+        if exchanged.spare is None:
+            raise FileNotFoundError
+        # The way to give a file a name that has none.
+        os.link(f"/proc/self/fd/{exchanged.spare}", temporary, dst_dir_fd=folder)
+    except FileNotFoundError:
+        with _temporary(folder, name, exchanged.before, exchanged.mode, exact=True) as written:
+            yield written
+        return
+    try:
         yield temporary
     finally:
         with suppress(FileNotFoundError):

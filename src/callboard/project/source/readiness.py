@@ -10,7 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from callboard.project.names import shown
-from callboard.project.records import Claim, Readiness, Reason, ReasonKind
+from callboard.project.records import (
+    Claim,
+    Readiness,
+    Reason,
+    ReasonKind,
+)
 from callboard.project.source.fields import BLOCKED, CANCELLED, CLOSED, DONE, is_external
 
 MAX_REASONS = 50

@@ -5,6 +5,7 @@ No traceback and nothing that was submitted reaches the person.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -17,6 +18,7 @@ from callboard.surfaces.cli.render import (
     Block,
     Hint,
     bad,
+    document_text,
     faint,
     short,
     with_hints,
@@ -57,7 +59,28 @@ def last_words(error: BaseException, chosen: Chosen, in_json: bool) -> int:
     except BrokenPipeError:
         return gone()
     except OSError:
+        _cry(f"callboard: it could not say why it ended: {_name_of(error)}")
         return REFUSED
+    # A fault of the words themselves: whoever waits for them is told at least that, and of what.
+    except Exception as second:  # noqa: BLE001
+        _cry(
+            f"callboard: a fault of Callboard itself: {type(second).__name__} at {_place(second)}, "
+            f"while it was about to tell of {_name_of(error)}"
+        )
+        return FAULT
+
+
+def _name_of(error: BaseException) -> str:
+    """The code of a refusal, else the kind of error; never its text."""
+    return error.code if isinstance(error, CallboardError) else type(error).__name__
+
+
+def _cry(line: str) -> None:
+    """The line on standard error by the shortest way there is; where that fails too, nothing can
+    be said any more."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(line.encode("ascii", "backslashreplace").decode() + "\n")
+        sys.stderr.flush()
 
 
 def gone() -> int:
@@ -80,7 +103,10 @@ def _refusal(error: CallboardError) -> list[Block]:
     faults = error.details.get("faults")
     if isinstance(faults, list) and len(faults) > 1:
         blocks += [
-            f"  {fault['pointer'] or '/'}: {fault['message']}" for fault in faults[:_MAX_FAULTS]
+            f"  {_fault_line(fault)}"
+            for fault in faults[:_MAX_FAULTS]
+            # The first faults of a work file are told by the message already.
+            if "file" not in fault or fault["message"] not in error.message
         ]
         if len(faults) > _MAX_FAULTS:
             blocks.append(f"  and {len(faults) - _MAX_FAULTS} more")
@@ -93,9 +119,21 @@ def _refusal(error: CallboardError) -> list[Block]:
     return blocks
 
 
+def _fault_line(fault: dict[str, Any]) -> str:
+    where = str(fault["pointer"])
+    if "file" in fault:
+        where = f"{fault['file']}:{fault['line']}:{fault['column']} {where}".rstrip()
+    return f"{where or '/'}: {fault['message']}"
+
+
 def _candidate(one: Any) -> str:
+    """One of several that fit: a node of a board, a session of a project, or whatever it is."""
     if isinstance(one, dict):
-        return f"{short(one['work_id'])}  {one['graph_id']}:{one['node_key']}"
+        if {"work_id", "graph_id", "node_key"} <= one.keys():
+            return f"{short(one['work_id'])}  {one['graph_id']}:{one['node_key']}"
+        if {"id", "work", "branch", "agent"} <= one.keys():
+            return f"{one['id']}  {one['agent']} at {one['work']} on {one['branch']}"
+        return document_text(one)
     return str(one)
 
 

@@ -7,6 +7,7 @@ What its end means is the caller's to say.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -33,19 +34,25 @@ def run_command(
     stdout: int | None = None,
     keep: Sequence[int] = (),
     begun: Callable[[int], None] | None = None,
+    tether: str | None = None,
 ) -> int:
     """Run `argv` to its end; its exit status, or minus the number of the signal that ended it.
 
     `stdout` is a descriptor that stands in for this process's own; those in `keep` stay open in the
-    command and in all that it starts. `begun` is told its process id. Raises `command_not_found` or
-    `command_not_executable` where it could not be started.
+    command and in all that it starts. `begun` is told its process id. `tether` is the script by
+    which Linux kills the command, though not what that has started, where this process is killed;
+    elsewhere it goes on. Raises `command_not_found` or `command_not_executable` where it could not
+    be started.
     """
     relay = _Relay()
     with relay.installed():
         try:
-            process = subprocess.Popen(
-                list(argv), env=dict(environment), stdout=stdout, pass_fds=keep
-            )
+            if tether is None or sys.platform != "linux":
+                process = subprocess.Popen(
+                    list(argv), env=dict(environment), stdout=stdout, pass_fds=keep
+                )
+            else:
+                process = _tethered(tether, argv, environment, stdout, keep)
         except (OSError, ValueError) as error:
             raise _not_started(argv[0], error) from error
         with process:
@@ -53,6 +60,48 @@ def run_command(
             if begun is not None:
                 begun(process.pid)
             return process.wait()
+
+
+def check_command(program: str, environment: Mapping[str, str]) -> None:
+    """Refuse as `run_command` would what is not there or may not be executed; nothing is run."""
+    if "\0" in program:
+        raise _not_started(program, ValueError())
+    folders = [""] if os.path.dirname(program) else os.get_exec_path(environment)
+    refused = errno.ENOENT
+    for folder in folders:
+        place = os.path.join(folder, program)
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return
+        if os.path.exists(place):
+            refused = errno.EACCES
+    raise _not_started(program, OSError(refused, os.strerror(refused)))
+
+
+def _tethered(
+    tether: str,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    stdout: int | None,
+    keep: Sequence[int],
+) -> subprocess.Popen[bytes]:
+    """The command, started by way of the script. Raises as `Popen` does."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as reports:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", tether, str(os.getpid()), str(writing), *argv],
+                env=dict(environment),
+                stdout=stdout,
+                pass_fds=[*keep, writing],
+            )
+        finally:
+            os.close(writing)
+        # It ends when the command has begun, as that does not have the other end.
+        report = reports.read()
+    if report:
+        process.wait()
+        raise OSError(int(report), os.strerror(int(report)))
+    return process
 
 
 def end_like(ctx: click.Context, status: int) -> NoReturn:

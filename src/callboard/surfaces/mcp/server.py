@@ -29,13 +29,21 @@ from callboard.surfaces.mcp.wire import (
     MAX_REQUEST_BYTES,
     Requests,
     TooLong,
+    UnfitIdError,
     check_once,
+    has_left,
     id_in,
     write_all,
 )
 
-# How long what is under way is waited for once the client has closed its end.
+# How long the last answer may take to be written once the client has closed its end.
 _LAST_WORDS_S = 0.5
+# What was asked before that is answered as long as somebody listens, and no longer than this.
+_LAST_ANSWERS_S = 60.0
+_LOOK_S = 0.1
+
+_TOO_EARLY = (types.INVALID_PARAMS, "Invalid request parameters", "")
+_HANDSHAKE = "the session has not begun: send `initialize` first, then ask again"
 
 Incoming = MemoryObjectSendStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -64,11 +72,12 @@ class _Owed:
         if self._count <= 0:
             self._settled.set()
 
-    async def settle(self) -> None:
-        """Wait until all are answered, for a moment at most."""
-        with anyio.move_on_after(_LAST_WORDS_S):
-            if self._count > 0:
-                await self._settled.wait()
+    async def settle(self, writing: int) -> None:
+        """Wait until all are answered, or until nobody reads at the other end of `writing`."""
+        with anyio.move_on_after(_LAST_ANSWERS_S):
+            while self._count > 0 and not has_left(writing):
+                with anyio.move_on_after(_LOOK_S):
+                    await self._settled.wait()
 
 
 async def _serve(
@@ -87,7 +96,7 @@ async def _serve(
                 while line is not None:
                     await _take(line, to_server, answers, owed)
                     line = await anyio.to_thread.run_sync(requests.next, abandon_on_cancel=True)
-                await owed.settle()
+                await owed.settle(writing)
 
         async def write() -> None:
             try:
@@ -117,6 +126,10 @@ async def _take(line: bytes | TooLong, to_server: Incoming, answers: Outgoing, o
         return
     try:
         check_once(line)
+    except UnfitIdError as error:
+        owed.ask()
+        await _complain(answers, types.INVALID_REQUEST, str(error), None)
+        return
     except ValueError as error:
         owed.ask()
         await _complain(answers, types.PARSE_ERROR, str(error), id_in(line))
@@ -144,12 +157,24 @@ async def _send(
 ) -> None:
     async with messages:
         async for one in messages:
-            line = one.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
+            message = _plainer(one.message)
+            line = message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
             await anyio.to_thread.run_sync(
                 write_all, writing, line.encode(), abandon_on_cancel=True
             )
             if isinstance(one.message, types.JSONRPCResponse | types.JSONRPCError):
                 owed.answer()
+
+
+def _plainer(message: types.JSONRPCMessage) -> types.JSONRPCMessage:
+    """The engine's word for a request before the handshake is that of any wrong parameter."""
+    if not isinstance(message, types.JSONRPCError):
+        return message
+    error = message.error
+    if (error.code, error.message, error.data) != _TOO_EARLY:
+        return message
+    said = types.ErrorData(code=error.code, message=_HANDSHAKE)
+    return types.JSONRPCError(jsonrpc="2.0", id=message.id, error=said)
 
 
 def _server(toolbox: Toolbox) -> Server[Any]:

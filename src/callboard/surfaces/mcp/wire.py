@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+import select
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,24 +45,34 @@ def id_in(head: bytes) -> int | str | None:
     return int(found[1]) if found[1] else found[2].decode(errors="replace")
 
 
+class UnfitIdError(ValueError):
+    """A request whose id is neither text nor a whole number, so that it cannot be answered."""
+
+
 def check_once(line: bytes) -> None:
     """Refuse with `ValueError` a line that says a key twice, or a number that is none: whoever
-    reads such a message may take it for another one than whoever wrote it."""
+    reads such a message may take it for another one than whoever wrote it. One whose id is none
+    would be taken for a notice, which nobody answers: `UnfitIdError`."""
     try:
-        json.loads(line, object_pairs_hook=_once, parse_constant=_no_number)
+        found = json.loads(line, object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError:
         raise ValueError("the message is nested too deeply") from None
     except (json.JSONDecodeError, UnicodeDecodeError):
         # The engine says so in its own words.
         return
+    if isinstance(found, dict) and "method" in found and "id" in found:
+        request = found["id"]
+        if isinstance(request, bool) or not isinstance(request, int | str):
+            raise UnfitIdError("the id of a request is text or a whole number")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> None:
-    seen: set[str] = set()
-    for key, _value in pairs:
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for key, value in pairs:
         if key in seen:
             raise ValueError(f"the key {key[:80]!r} stands twice in one object")
-        seen.add(key)
+        seen[key] = value
+    return seen
 
 
 def _no_number(name: str) -> None:
@@ -105,6 +116,13 @@ class Requests:
             self._is_over = not chunk
             self._rest += chunk
         return not self._is_over
+
+
+def has_left(descriptor: int) -> bool:
+    """Whether nobody can read any more what is written on a descriptor. Does not block."""
+    looking = select.poll()
+    looking.register(descriptor, 0)
+    return any(told & (select.POLLERR | select.POLLNVAL) for _at, told in looking.poll(0))
 
 
 def write_all(descriptor: int, data: bytes) -> None:

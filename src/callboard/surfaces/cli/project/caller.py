@@ -10,11 +10,13 @@ from pathlib import Path
 
 import click
 
+from callboard.errors import CallboardError
+from callboard.project import names
 from callboard.project.asking import Caller
+from callboard.project.surroundings import project_at_or_above
 from callboard.surfaces.cli.chosen import Chosen
 
 AGENT_VARIABLE = "CALLBOARD_AGENT"
-_DATABASE = Path(".callboard") / "project.db"
 
 
 def caller_of(context: click.Context, *, agent: str | None = None, is_new: bool = False) -> Caller:
@@ -31,6 +33,9 @@ def caller_of(context: click.Context, *, agent: str | None = None, is_new: bool 
                 context,
             )
     declared = agent or os.environ.get(AGENT_VARIABLE) or None
+    if declared is not None and not agent:
+        # By the variable's name, as nothing else was typed that could be wrong.
+        names.name(declared, AGENT_VARIABLE)
     return Caller(_folder(chosen, is_new=is_new), declared)
 
 
@@ -38,20 +43,12 @@ def _folder(chosen: Chosen, *, is_new: bool) -> Path:
     here = Path(chosen.folder)
     if is_new or chosen.repo or os.environ.get("CALLBOARD_REPO"):
         return here
-    return _with_project(Path.cwd()) or here
-
-
-def _with_project(folder: Path) -> Path | None:
-    """The next folder upward with a project, within the repository and the user's own folders."""
-    user = os.geteuid()
-    for one in (folder, *folder.parents):
-        try:
-            if one.stat().st_uid != user:
-                return None
-            if (one / _DATABASE).is_file():
-                return one
-            if (one / ".git").exists():
-                return None
-        except OSError:
-            return None
-    return None
+    try:
+        current = Path.cwd()
+    except OSError as error:
+        raise CallboardError(
+            "project_unreadable",
+            f"the current folder cannot be found: {error.strerror}",
+            "go to a folder that is there, or name the project's folder by --repo",
+        ) from error
+    return project_at_or_above(current) or here

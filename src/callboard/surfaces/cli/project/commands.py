@@ -1,6 +1,6 @@
 """`callboard project …`: one command for each operation of the project's table.
 
-Commands are made from the table; what they say to a person stands in `project_words`. Nothing is
+Commands are made from the table; what they say to a person stands in `words`. Nothing is
 decided here, and no board is needed.
 """
 
@@ -21,6 +21,8 @@ from callboard.surfaces.cli.project.guide import guide
 from callboard.surfaces.cli.project.keep import keep
 from callboard.surfaces.cli.project.values import Changes, Whole, json_value, pairs_value
 from callboard.surfaces.cli.render import write_json, write_text
+
+_AGAIN = " May be given several times."
 
 NOUNS = {
     "work": "The work that the work files list.",
@@ -71,7 +73,7 @@ def _parameters(one: Parameter) -> Iterable[click.Parameter]:
     if one.is_argument:
         yield click.Argument([one.name], required=one.required, metavar=_placed(one))
         return
-    settings: dict[str, Any] = {"help": one.help}
+    settings: dict[str, Any] = {"help": one.help + (_AGAIN if one.is_repeated else "")}
     # Whoever asks may be declared by the environment, which the project's own refusal tells.
     required = one.required and not one.is_caller
     if one.kind in ("flag", "off"):
@@ -113,7 +115,7 @@ def _changes(one: Parameter) -> Iterable[click.Parameter]:
         nargs=3,
         multiple=True,
         metavar="WORK FIELD VALUE",
-        help="Set one field of an item; VALUE is JSON, or else plain text.",
+        help="Set one field of an item; VALUE is JSON, or else plain text." + _AGAIN,
     )
     yield click.Option(
         [one.option, one.name], metavar="FILE|-", help=f"A JSON list. {one.help[:1]}{one.help[1:]}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
@@ -16,16 +17,18 @@ import click
 
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.chosen import Chosen, project_options
+from callboard.surfaces.cli.project import tether
 from callboard.surfaces.cli.project.caller import caller_of
 from callboard.surfaces.cli.project.values import Whole
 from callboard.surfaces.cli.render import write_json
-from callboard.surfaces.cli.standing_in import end_like, run_command
+from callboard.surfaces.cli.standing_in import check_command, end_like, run_command
 from callboard.visible import visible
 
 if TYPE_CHECKING:
     import psutil
 
     from callboard.project.keeping import Keeper, Loss
+    from callboard.project.records import Claim
 
 GRACE_MS = 10_000
 
@@ -40,7 +43,8 @@ GRACE_MS = 10_000
     type=Whole(),
     required=True,
     metavar="N",
-    help="The claim ends so many milliseconds after the last renewal; one comes each third of it.",
+    help="The claim ends so many milliseconds after the last renewal, 250 at least, and never "
+    "earlier than it would have; a renewal comes each third of it.",
 )
 @click.option(
     "--let-run", is_flag=True, help="Where the claim is lost, say so and let the command go on."
@@ -83,13 +87,17 @@ def keep(
     The exit status is the command's own. A claim that is released, taken over or lapsed is told of
     at once on standard error, and the command is stopped; the status is then 1 (claim_lost). After
     the command the claim stays until its end. With --json the command's standard output goes to
-    standard error.
+    standard error. Where this process is killed (SIGKILL), Linux kills the command, not what that
+    has started; on other systems, and with --let-run, it goes on after its claim.
     """
     from callboard.project.keeping import Keeper
 
+    caller = caller_of(ctx)
+    # Before the claim is touched: it is not to end otherwise by a slip of the pen.
+    check_command(command[0], os.environ)
     stopper = Stopper(is_on=not let_run, grace_s=grace_ms / 1000)
     keeper = Keeper(
-        caller_of(ctx),
+        caller,
         session,
         ttl_ms,
         lost=stopper.lost,
@@ -101,7 +109,13 @@ def keep(
     with keeper:
         stdout = sys.stderr.fileno() if in_json else None
         try:
-            status = run_command(command, os.environ, stdout=stdout, begun=stopper.begin)
+            status = run_command(
+                command,
+                os.environ,
+                stdout=stdout,
+                begun=stopper.begin,
+                tether=None if let_run else tether.__file__,
+            )
         finally:
             stopper.end()
     _end(ctx, keeper, stopper, status, in_json=in_json)
@@ -115,8 +129,8 @@ def _end(
         raise CallboardError(
             "claim_lost",
             f"the command was stopped: {keeper.loss.message}",
-            "look at who holds the work now: callboard project claim show --work "
-            f"{keeper.claim.work}",
+            "change nothing more in its name; who holds the work now: `callboard project claim "
+            f"show --work {shlex.quote(keeper.claim.work)}`",
             {"state": keeper.loss.kind, "claim": keeper.claim.id, "exit_status": status},
         )
     if in_json:
@@ -124,7 +138,7 @@ def _end(
 
         document: dict[str, Any] = {
             "project_revision": keeper.revision,
-            "claim": msgspec.to_builtins(keeper.claim),
+            "claim": msgspec.to_builtins(_as_it_is_now(ctx, keeper)),
             "state": "kept" if keeper.loss is None else keeper.loss.kind,
             "renewals": keeper.renewals,
             "exit_status": status,
@@ -132,6 +146,17 @@ def _end(
         ctx.ensure_object(Chosen).answered = True
         write_json(document)
     end_like(ctx, status)
+
+
+def _as_it_is_now(ctx: click.Context, keeper: Keeper) -> Claim:
+    """The claim; where it was lost, as the project has it by now, if the project can be asked."""
+    if keeper.loss is None:
+        return keeper.claim
+    with contextlib.suppress(CallboardError), caller_of(ctx).open() as project:
+        found = project.sessions.show(keeper.claim.session).claim
+        if found is not None:
+            return found
+    return keeper.claim
 
 
 def _say_trouble(error: CallboardError) -> None:

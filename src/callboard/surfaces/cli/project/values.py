@@ -16,6 +16,9 @@ from callboard import canonical
 from callboard.errors import CallboardError
 from callboard.surfaces.cli.inputs import STANDARD_INPUT, read_input
 
+# As JSON spells it, or nearly: Python also takes digits of other scripts, and underscores.
+_FRACTION = re.compile(r"[+-]?[0-9]{1,1000}(?:\.[0-9]{0,1000})?(?:[eE][+-]?[0-9]{1,4})?")
+
 MAX_VALUE_BYTES = 1024 * 1024
 
 
@@ -28,10 +31,11 @@ class Whole(click.ParamType[int | float]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | float:
         """The number."""
-        try:
-            return int(value) if re.fullmatch(r"[+-]?[0-9]{1,1000}", value) else float(value)
-        except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
+        if re.fullmatch(r"[+-]?[0-9]{1,1000}", value):
+            return int(value)
+        if _FRACTION.fullmatch(value):
+            return float(value)
+        return self.fail(f"{value!r} is no number in decimal digits", param, ctx)
 
 
 def json_value(text: str, *, what: str) -> Any:

@@ -9,6 +9,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from callboard.project.operation import Operation
+from callboard.surfaces.cli.project.lines import (
+    Document,
+    branch_line,
+    checkpoint_line,
+    claim_line,
+    claim_state,
+    cut,
+    cut_lines,
+    event_line,
+    evidence_line,
+    fault_line,
+    how_to_see_all,
+    more_line,
+    remark_lines,
+    revision_line,
+    session_line,
+    state_text,
+)
 from callboard.surfaces.cli.render import (
     Block,
     Hint,
@@ -21,54 +39,10 @@ from callboard.surfaces.cli.render import (
     local_time,
 )
 
-Document = Mapping[str, Any]
-_MAX_BODY = 100
-
 
 def blocks_of(operation: Operation, document: Document) -> Iterable[Block]:
     """What to say of the answer of an operation."""
     return _WORDS.get(operation.words, _changed)(document)
-
-
-# --- lines ------------------------------------------------------------------------------------
-
-
-def _session(one: Document) -> str:
-    return (
-        f"session {one['id']}: {one['agent']} at {one['work']} on {one['branch']}, {one['state']}"
-    )
-
-
-def claim_line(one: Document) -> str:
-    """A claim in one line."""
-    return f"claim {one['id']}: {one['work']} held by {one['agent']}, {claim_state(one)}"
-
-
-def claim_state(one: Document) -> str:
-    """How a claim stands; one that is past its end and was not taken over is lapsed."""
-    if one["state"] == "expired" and one["released_at_ms"] is None:
-        return f"lease lapsed at {local_time(one['expires_at_ms'])}"
-    if one["state"] != "active":
-        return f"{one['state']} at {local_time(one['released_at_ms'])}"
-    if one["expires_at_ms"] is None:
-        return "without an end"
-    return f"until {local_time(one['expires_at_ms'])}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_BODY else text[: _MAX_BODY - 1] + "…"
-
-
-def _revision(document: Document) -> Block:
-    return faint(f"revision {document['project_revision']}")
-
-
-def _more(document: Document) -> Iterable[Block]:
-    if document["next"]:
-        yield faint(f"there is more: --after {document['next']}")
-
-
-# --- answers ----------------------------------------------------------------------------------
 
 
 def _changed(document: Document) -> Iterable[Block]:
@@ -78,7 +52,8 @@ def _changed(document: Document) -> Iterable[Block]:
             yield say(document[name])
     for one in document.get("closed_claims", ()):
         yield claim_line(one)
-    yield _revision(document)
+    yield from remark_lines(document)
+    yield revision_line(document)
     if document.get("session") and document.get("claim", "none was asked for") is None:
         yield Hint(
             f"callboard project claim acquire --session {document['session']['id']}",
@@ -86,44 +61,37 @@ def _changed(document: Document) -> Iterable[Block]:
         )
 
 
-def _event(one: Document) -> str:
-    return f"event {one['seq']}: {one['type']}"
-
-
-def _branch(one: Document) -> str:
-    return f"branch {one['name']}: {one['state']}" + (", selected" if one["selected"] else "")
-
-
-def _checkpoint(one: Document) -> str:
-    return f"checkpoint {one['id']}: by {one['agent']}, next: {_cut(one['next_action'])}"
-
-
-def _evidence(one: Document) -> str:
-    covered = count(len(one["covers"]), "criterion", "criteria")
-    return f"evidence {one['id']}: {one['kind']} for {one['work']}, covers {covered}"
-
-
 _THINGS: dict[str, Callable[[Any], str]] = {
-    "session": _session,
+    "session": session_line,
     "claim": claim_line,
-    "branch": lambda one: _branch(one) if isinstance(one, Mapping) else f"on branch {one}",
-    "checkpoint": _checkpoint,
-    "evidence": _evidence,
-    "event": _event,
+    "branch": lambda one: branch_line(one) if isinstance(one, Mapping) else f"on branch {one}",
+    "checkpoint": checkpoint_line,
+    "evidence": evidence_line,
+    "event": event_line,
 }
 
 
 def _status(document: Document) -> Iterable[Block]:
     whose = document["project"]
     yield heading(f"project {whose['key']}, branch {document['branch']}")
-    yield _revision(document)
+    yield revision_line(document)
     for kind, numbers in document["counts"].items():
+        if kind == "claims":
+            numbers = _with_lapsed(numbers, document.get("lapsed", 0))
         told = ", ".join(f"{number} {state}" for state, number in numbers.items()) or "none"
         yield f"{_KINDS.get(kind, kind)}: {told}"
+        if kind == "work":
+            yield f"completed on branch {document['branch']}: {document.get('completed', 0)}"
     rows = [(one["work"], one["agent"], one["branch"], _lease(one)) for one in document["claims"]]
     if rows:
         yield Table(("work", "agent", "on", "claim"), rows)
     yield from _ready(document)
+
+
+def _with_lapsed(numbers: Mapping[str, int], lapsed: int) -> dict[str, int]:
+    """Counts of claims, those that lapsed apart from those that somebody ended as expired."""
+    apart = {**numbers, "expired": numbers.get("expired", 0) - lapsed, "lapsed": lapsed}
+    return {state: number for state, number in sorted(apart.items()) if number}
 
 
 _KINDS = {"work": "work, as the files have it", "claims": "claims so far"}
@@ -143,7 +111,7 @@ def _ready(document: Document) -> Iterable[Block]:
         yield _STANDING
         return
     rows = [
-        (one["key"], "-" if one["priority"] is None else str(one["priority"]), _cut(one["title"]))
+        (one["key"], "-" if one["priority"] is None else str(one["priority"]), cut(one["title"]))
         for one in document["ready"]
     ]
     yield Table(("ready", "priority", "title"), rows)
@@ -160,6 +128,7 @@ def _init(document: Document) -> Iterable[Block]:
         else:
             yield heading(f"would write {file['path']}")
             yield from file["diff"].splitlines()
+    yield from remark_lines(document)
     if not document["accepted"]:
         yield Hint("callboard project init --accept")
     elif document["project"]:
@@ -168,12 +137,17 @@ def _init(document: Document) -> Iterable[Block]:
 
 def _work_list(document: Document) -> Iterable[Block]:
     rows = [
-        (one["key"], one["status"], _standing(one), one["source_file"], _cut(one["title"]))
+        (one["key"], one["status"], _standing(one), one["source_file"], cut(one["title"]))
         for one in document["work"]
     ]
     headers = ("work", "status", f"on {document['branch']}", "file", "title")
-    yield Table(headers, rows) if rows else "no work is indexed"
-    yield from _more(document)
+    if rows:
+        yield Table(headers, rows)
+    elif document["status"]:
+        yield f"no work has the status {document['status']}"
+    else:
+        yield "no work is indexed"
+    yield from more_line(document)
 
 
 def _standing(one: Document) -> str:
@@ -196,20 +170,22 @@ def _work(document: Document) -> Iterable[Block]:
     for reason in one["readiness"]["reasons"]:
         yield f"  {reason['message']}"
     if one["claim"]:
-        yield claim_line(one["claim"])
+        where = one["claim"]["branch"]
+        elsewhere = "" if where == document["branch"] else f", on branch {where}"
+        yield claim_line(one["claim"]) + elsewhere
     for name in ("goal", "next_action", "owner", "workstream"):
         if one[name]:
-            yield f"{name.replace('_', ' ')}: {_cut(one[name])}"
+            yield f"{name.replace('_', ' ')}: {cut(one[name])}"
     for name in ("acceptance", "depends_on", "external", "paths", "tags"):
         if one[name]:
             yield f"{name.replace('_', ' ')}:"
-            yield from (f"  {_cut(entry)}" for entry in one[name])
-    yield _revision(document)
+            yield from (f"  {cut(entry)}" for entry in one[name])
+    yield revision_line(document)
 
 
 def _completed(document: Document) -> Iterable[Block]:
     yield f"{document['work']['key']} is complete on branch {document['branch']}"
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _next(document: Document) -> Iterable[Block]:
@@ -223,17 +199,23 @@ def _next(document: Document) -> Iterable[Block]:
 
 def _session_show(document: Document) -> Iterable[Block]:
     one = document["session"]
-    yield _session(one)
+    yield session_line(one)
     yield f"started {local_time(one['started_at_ms'])}, ended {local_time(one['ended_at_ms'])}"
     if one["predecessor"]:
         yield f"follows {one['predecessor']}"
+    if one["outcome"]:
+        yield from cut_lines("outcome: ", one["outcome"])
     yield claim_line(document["claim"]) if document["claim"] else "it has held nothing"
     checkpoint = document["checkpoint"]
     if checkpoint:
-        yield _checkpoint(checkpoint)
-        yield f"  {_cut(checkpoint['digest'])}"
-        yield from (f"  open: {_cut(loop)}" for loop in checkpoint["open_loops"])
-    yield _revision(document)
+        yield checkpoint_line(checkpoint)
+        yield from cut_lines("  ", checkpoint["digest"])
+        yield from (f"  open: {cut(loop)}" for loop in checkpoint["open_loops"])
+        yield from (
+            f"  artifact: {kept['ref']}, sha256 {kept['sha256']}"
+            for kept in checkpoint["artifacts"]
+        )
+    yield revision_line(document)
 
 
 def _sessions(document: Document) -> Iterable[Block]:
@@ -247,19 +229,19 @@ def _sessions(document: Document) -> Iterable[Block]:
             one["agent"],
             one["work"],
             one["branch"],
-            one["state"],
+            state_text(one["state"]),
             leases.get(one["id"], "-"),
         )
         for one in document["sessions"]
     ]
     headers = ("session", "agent", "work", "branch", "state", "claim")
     yield Table(headers, rows) if rows else "no sessions"
-    yield from _more(document)
+    yield from more_line(document)
 
 
 def _claim_show(document: Document) -> Iterable[Block]:
     yield claim_line(document["claim"]) if document["claim"] else "nobody holds it"
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _clock(document: Document) -> Iterable[Block]:
@@ -284,23 +266,32 @@ def _events(document: Document) -> Iterable[Block]:
             one["type"],
             one["work"] or "-",
             one["branch"] or "-",
-            _cut(document_text(one["body"])),
+            cut(document_text(one["body"])),
         )
         for one in document["events"]
     ]
     headers = ("seq", "at", "type", "work", "branch", "body")
     yield Table(headers, rows) if rows else "no events"
-    yield from _more(document)
+    yield from how_to_see_all(document_text(one["body"]) for one in document["events"])
+    yield from more_line(document)
 
 
 def _evidences(document: Document) -> Iterable[Block]:
     rows = [
-        (one["id"], one["work"], one["branch"], one["currency"], one["kind"], _cut(one["summary"]))
+        (
+            one["id"],
+            one["work"],
+            one["branch"],
+            one["currency"],
+            one["kind"],
+            cut(one["summary"]),
+            cut("; ".join(one["covers"])) or "-",
+        )
         for one in document["evidence"]
     ]
-    headers = ("evidence", "work", "branch", "counts as", "kind", "summary")
+    headers = ("evidence", "work", "branch", "counts as", "kind", "summary", "covers")
     yield Table(headers, rows) if rows else "no evidence"
-    yield from _more(document)
+    yield from more_line(document)
 
 
 def _receipt(document: Document) -> Iterable[Block]:
@@ -322,16 +313,10 @@ def _scan(document: Document) -> Iterable[Block]:
         yield Hint("callboard project source index")
 
 
-def fault_line(one: Document) -> str:
-    """A fault of a work file with its place."""
-    where = f" {one['pointer']}" if one["pointer"] else ""
-    return f"{one['file']}:{one['line']}:{one['column']}{where}: {one['message']}"
-
-
 def _indexed(document: Document) -> Iterable[Block]:
     files = count(len(document["files"]), "file")
     yield f"{count(document['items'], 'item')} and {count(document['goals'], 'goal')} of {files}"
-    yield _revision(document)
+    yield revision_line(document)
 
 
 def _patched(document: Document) -> Iterable[Block]:
@@ -339,7 +324,7 @@ def _patched(document: Document) -> Iterable[Block]:
     yield from proposal["diff"].splitlines() or ["the file says so already"]
     if document["accepted"]:
         yield f"wrote {proposal['file']}"
-        yield _revision(document)
+        yield revision_line(document)
     else:
         yield Hint(f"the same with --accept --sha256 {proposal['sha256']}", "to write it: ")
 
