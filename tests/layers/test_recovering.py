@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
@@ -231,7 +232,10 @@ def test_reaping_stops_what_the_harness_left_behind(staged: Callable[..., Scene]
     scene = staged(recovery="reap")
     dead_runner(scene)
     left = left_behind(scene)
+    began = time.monotonic()
     assert scene.carry_out().classification == "unknown"
+    # At once: it had a minute of its own time left.
+    assert time.monotonic() - began < 30
     assert state(left) == "dead"
     assert scene.processes[-1].wait() == -signal.SIGTERM
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
@@ -52,6 +53,26 @@ def test_no_repository_has_no_subject(program: Git, tmp_path: Path) -> None:
     outer = repositories.repository(tmp_path / "outer")
     (outer / "below").mkdir()
     assert subject_of(program, outer / "below") == GitSubject(head=None, dirty=None)
+
+
+def test_the_rule_of_the_digest_is_the_one_of_its_version(program: Git, source: Path) -> None:
+    """Worked out by hand; where it comes to something else, `dirty-1` is no name for it."""
+    (source / "README").write_text("changed\n")
+    (source / "new.txt").write_text("hello\n")
+    (source / "staged.txt").write_text("first\n")
+    git("add", "staged.txt", cwd=source)
+    blob = git("hash-object", "staged.txt", cwd=source)
+    of = {text: hashlib.sha256(text.encode()).hexdigest() for text in ("changed\n", "hello\n")}
+    told = b"".join(
+        b"%d:%s," % (len(field), field)
+        for record in (
+            (b"4", b"changed", b"README", b"100644", of["changed\n"].encode()),
+            (b"4", b"staged", b"staged.txt", b"100644", blob.encode()),
+            (b"4", b"untracked", b"new.txt", b"100644", of["hello\n"].encode()),
+        )
+        for field in record
+    )
+    assert dirty(program, source) == f"dirty-1:sha256:{hashlib.sha256(told).hexdigest()}"
 
 
 def test_before_the_first_commit_everything_differs(program: Git, tmp_path: Path) -> None:

@@ -250,6 +250,28 @@ def test_a_receipt_names_goal_checks_and_subject_and_has_a_report(machine: Machi
     assert json.loads(path.read_bytes())["report_sha256"] == receipt.report_sha256
 
 
+@pytest.mark.parametrize(
+    ("commands", "verdict", "headline"),
+    [
+        ((["true"], ["true"]), "pass", "# pass: 2 of 2 checks passed\n"),
+        ((["true"], ["false"]), "fail", "# fail: 1 of 2 checks passed\n"),
+        ((["false"], ["true"]), "fail", "# fail: 1 of 2 checks passed\n"),
+        ((["no-such-program"], ["true"]), "fail", "# fail: 1 of 2 checks passed\n"),
+        ((["false"], ["false"]), "fail", "# fail: 0 of 2 checks passed\n"),
+    ],
+)
+def test_a_receipt_passes_where_every_check_does(
+    machine: Machine, commands: tuple[list[str], ...], verdict: str, headline: str
+) -> None:
+    attempt = machine.begin()
+    for number, command in enumerate(commands):
+        check(attempt, f"c{number}", command=command)
+    receipt = machine.layers.evaluate(attempt.assignment)
+    assert receipt.verdict == verdict
+    [report] = attempt.path("trace_root").glob("eval_*/report.md")
+    assert report.read_text().startswith(headline)
+
+
 def test_a_receipt_of_as_many_checks_as_may_be_can_be_read_again(machine: Machine) -> None:
     attempt = machine.begin()
     rationale = '"' * 1900
