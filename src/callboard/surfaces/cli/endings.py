@@ -79,9 +79,7 @@ def _refusal(error: CallboardError) -> list[Block]:
     blocks: list[Block] = [bad(f"refused: {error.message}")]
     faults = error.details.get("faults")
     if isinstance(faults, list) and len(faults) > 1:
-        blocks += [
-            f"  {fault['pointer'] or '/'}: {fault['message']}" for fault in faults[:_MAX_FAULTS]
-        ]
+        blocks += [f"  {_fault_line(fault)}" for fault in faults[:_MAX_FAULTS]]
         if len(faults) > _MAX_FAULTS:
             blocks.append(f"  and {len(faults) - _MAX_FAULTS} more")
     candidates = error.details.get("candidates")
@@ -91,6 +89,16 @@ def _refusal(error: CallboardError) -> list[Block]:
         blocks.append(Hint(error.hint))
     blocks.append(faint(f"code: {error.code}"))
     return blocks
+
+
+def _fault_line(fault: dict[str, Any]) -> str:
+    """One fault with as much of its place as is known: file, line, column, and pointer."""
+    file, line, column = (fault.get(name) for name in ("file", "line", "column"))
+    place = ":".join(str(one) for one in (file, line, column) if one is not None)
+    if file is None and line is not None:
+        place = f"line {place}"
+    pointer = fault.get("pointer") or ("" if place else "/")
+    return f"{' '.join(one for one in (place, pointer) if one)}: {fault['message']}"
 
 
 def _candidate(one: Any) -> str:
