@@ -20,7 +20,7 @@ from callboard.layers.records.assignment import Assignment
 from callboard.layers.records.state import State
 from callboard.layers.records.workflow import WorkflowContract
 from callboard.layers.tree import Layer
-from callboard.visible import visible
+from callboard.regular import shown_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +109,10 @@ def _layer_place(around: Around, path: Path, assignment: Assignment) -> str:
 
 
 def _invalid(path: Path, what: str) -> CallboardError:
+    shown = shown_name(str(path))
     return CallboardError(
         "assignment_invalid",
-        f"{visible(str(path))!r} {what}",
+        f"'{shown}' {what}",
         "give the absolute path of the assignment, as the prompt names it",
-        {"path": visible(str(path))},
+        {"path": shown},
     )

@@ -243,7 +243,7 @@ class Layers(Looking):
         found = ", ".join(layer.session.session_id for layer in places) or "no layer"
         raise CallboardError(
             "request_ambiguous" if places else "request_missing",
-            f"the request {visible(request_id)!r} was accepted in {found}",
+            f"the request '{visible(request_id[:200])}' was accepted in {found}",
             "name the layer" if places else "list the requests with `callboard layers requests`",
-            {"request": request_id, "layers": [layer.session.session_id for layer in places]},
+            {"request": request_id[:200], "layers": [layer.session.session_id for layer in places]},
         )

@@ -216,7 +216,7 @@ def _missing(disk: Disk, name: str) -> CallboardError:
         "workflow_set_missing",
         f"the repository has no workflow set {quoted(name)}{guess}",
         f"{install}; sets of your own are folders in {SETS}",
-        {"workflow_set": name, "there": there[:20], "packaged": list(packaged())},
+        {"workflow_set": name[:200], "there": there[:20], "packaged": list(packaged())},
     )
 
 

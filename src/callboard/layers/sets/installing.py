@@ -40,7 +40,7 @@ def install(disk: Disk, name: str, harness: Sequence[str] = ()) -> list[str]:
             "workflow_set_missing",
             f"there is no packaged workflow set {quoted(name)}{near(name, packaged())}",
             f"choose one of {', '.join(packaged())}",
-            {"workflow_set": name},
+            {"workflow_set": name[:200]},
         )
     command = f"command: {_spelled(harness)}" if harness else UNSET
     written = []

@@ -120,10 +120,13 @@ def _refusal(error: CallboardError) -> list[Block]:
 
 
 def _fault_line(fault: dict[str, Any]) -> str:
-    where = str(fault["pointer"])
-    if "file" in fault:
-        where = f"{fault['file']}:{fault['line']}:{fault['column']} {where}".rstrip()
-    return f"{where or '/'}: {fault['message']}"
+    """One fault with as much of its place as is known: file, line, column, and pointer."""
+    file, line, column = (fault.get(name) for name in ("file", "line", "column"))
+    place = ":".join(str(one) for one in (file, line, column) if one is not None)
+    if file is None and line is not None:
+        place = f"line {place}"
+    pointer = fault.get("pointer") or ("" if place else "/")
+    return f"{' '.join(one for one in (place, pointer) if one)}: {fault['message']}"
 
 
 def _candidate(one: Any) -> str:
