@@ -182,6 +182,7 @@ MEANINGS = {
     "layer_over": "a tree is over, so nobody reads what it is told any more",
     "ledger_invalid": "the ledger is damaged; line and byte are named, nothing is changed",
     "ledger_limit": "the ledger, with what closing the open Work may need, would be too large",
+    "link_missing": "there is no link where one was",
     "lifecycle_limit": "a dispatch has as many launch records as it may have",
     "logs_missing": "this machine has no logs of that run, or knows of no run",
     "memory_base_missing": "the repository lacks the commit upon which a memory is to stand",

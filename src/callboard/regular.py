@@ -15,6 +15,7 @@ from callboard.errors import CallboardError
 
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LINK_ERRORS = (errno.ELOOP, errno.EMLINK)
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 
 def shown_name(name: str) -> str:
@@ -30,7 +31,8 @@ def read_regular(
     """The bytes of the regular file `name` (below the open folder `dir_fd`, where given).
 
     Raises `CallboardError` `file_missing`, `file_not_regular` (a link, folder, pipe or device),
-    `file_unreadable`, or `code` for more than `limit_bytes`; `what` names the file's role.
+    `file_unreadable` (its permissions forbid it), `storage_failed` (no read is possible now), or
+    `code` for more than `limit_bytes`; `what` names the file's role.
     """
     shown = shown_name(name)
     with open_regular(name, what=what, dir_fd=dir_fd) as stream:
@@ -84,10 +86,17 @@ def _not_regular(what: str, shown: str) -> CallboardError:
 
 
 def _unreadable(what: str, shown: str, error: OSError) -> CallboardError:
+    if error.errno in _FORBIDDEN:
+        return CallboardError(
+            "file_unreadable",
+            f"{what} {shown!r} cannot be read: {error.strerror}",
+            "check the path and its permissions",
+        )
+    # Whoever put the file there is not to blame for this.
     return CallboardError(
-        "file_unreadable",
-        f"{what} {shown!r} cannot be read: {error.strerror}",
-        "check the path and its permissions",
+        "storage_failed",
+        f"{what} {shown!r} cannot be read now: {error.strerror}",
+        "see to the disk, the memory and the limits of the system, and do it again",
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from callboard.errors import CallboardError
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.names import attempt_id
 from callboard.layers.records.assignment import (
     AcceptedInput,
@@ -314,7 +314,7 @@ def _bytes(disk: Disk, layer: Layer, attempt: str, name: str, limit_bytes: int) 
     try:
         return disk.read(f"{place_of(layer, attempt)}/{name}", limit_bytes, what="the file")
     except CallboardError as error:
-        if error.code == "file_unreadable":
+        if error.code in OF_MACHINE:
             raise
         raise _changed(attempt, name, error.message) from error
 

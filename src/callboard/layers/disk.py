@@ -27,6 +27,9 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _WAYWARD = (errno.ENOTDIR, errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENAMETOOLONG)
 
+OF_MACHINE = frozenset({"disk_full", "storage_failed"})
+"""Codes of what this machine is to blame for: nothing is known of the file, and nobody at fault."""
+
 Kind = Literal["file", "folder", "other"]
 Effect = Callable[[str, str], None]
 
@@ -102,8 +105,9 @@ class Disk:
     def read(self, place: str, limit_bytes: int, *, what: str | None = None) -> bytes:
         """The bytes of a regular file.
 
-        Raises `file_missing`, `file_not_regular`, `file_unreadable`, `path_invalid`, or
-        `resource_limit` for more than `limit_bytes`; `what` names the file's role.
+        Raises `file_missing`, `file_not_regular`, `file_unreadable`, `path_invalid`,
+        `resource_limit` for more than `limit_bytes`, or a code `OF_MACHINE`; `what` names the
+        file's role.
         """
         with self._parent(place) as (folder, name):
             return read_regular(
@@ -121,15 +125,23 @@ class Disk:
             raise
 
     def target(self, place: str) -> bytes:
-        """Where a link leads, as it says it; `storage_failed` where there is no link."""
+        """Where a link leads, as it says it; `link_missing` where something else is."""
         with self._parent(place) as (folder, name):
-            return os.readlink(os.fsencode(name), dir_fd=folder)
+            try:
+                return os.readlink(os.fsencode(name), dir_fd=folder)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+                raise CallboardError(
+                    "link_missing", f"{shown_name(place)!r} is no link", "look at what lies there"
+                ) from error
 
     @contextlib.contextmanager
     def reading(self, place: str) -> Iterator[IO[bytes]]:
         """A regular file of any size, open to be read piece by piece.
 
-        Raises `file_missing`, `file_not_regular`, `file_unreadable` or `path_invalid`.
+        Raises `file_missing`, `file_not_regular`, `file_unreadable`, `path_invalid` or a code
+        `OF_MACHINE`.
         """
         with self._parent(place) as (folder, name):
             stream = open_regular(name, what=place, dir_fd=folder)

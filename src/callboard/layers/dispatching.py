@@ -17,6 +17,7 @@ from callboard.errors import CallboardError
 from callboard.layers import acceptance, locking, names, references, stored, work_items
 from callboard.layers.around import Around
 from callboard.layers.assigned import Assigned
+from callboard.layers.disk import OF_MACHINE
 from callboard.layers.records import base
 from callboard.layers.records.items import ItemFields
 from callboard.layers.records.requests import (
@@ -132,7 +133,9 @@ def _pending_of(around: Around, assigned: Assigned, item_id: str) -> tuple[str, 
         try:
             data = around.disk.read(assigned.layer.file(PENDING, name), base.MAX_RECORD_BYTES)
             request = base.read(data, ChildRequest, "the request")
-        except CallboardError:
+        except CallboardError as error:
+            if error.code in OF_MACHINE:
+                raise
             # It is not for the dispatcher to judge; the coordinator puts it away with a reason.
             continue
         origin = request.origin
@@ -237,7 +240,9 @@ def _for_child(around: Around, assigned: Assigned, ref: str) -> str:
 def _is(around: Around, place: str, data: bytes) -> bool:
     try:
         return around.disk.read(place, base.MAX_RECORD_BYTES) == data
-    except CallboardError:
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         # Whatever lies there is no snapshot of this request, and stays as it is.
         return False
 

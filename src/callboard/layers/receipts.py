@@ -10,6 +10,7 @@ from callboard.errors import CallboardError
 from callboard.layers import references, stored, subject
 from callboard.layers.around import Around
 from callboard.layers.check_files import checks_of
+from callboard.layers.disk import OF_MACHINE
 from callboard.layers.records.evaluation import EvalReceipt, GitSubject
 from callboard.layers.records.workflow import WorkflowContract
 from callboard.layers.tree import Layer
@@ -41,6 +42,8 @@ def fault_of(
     try:
         receipt = _read(around, layer, ref)
     except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         what = f"{visible(ref)[:200]!r} is no receipt of this layer"
         return _unfit("eval_receipt_unknown", what, error.message)
     failed = [one.check_id for one in receipt.checks if one.verdict != "pass"]
@@ -64,6 +67,8 @@ def _changed(around: Around, layer: Layer, receipt: EvalReceipt) -> CallboardErr
     try:
         present = {one.name: one.sha256 for one in checks_of(around, layer)}
     except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         return _unfit("eval_checks_changed", "the checks cannot be read any more", error.message)
     checked = {one.file: one.sha256 for one in receipt.checks}
     if present != checked:
@@ -76,6 +81,8 @@ def _changed(around: Around, layer: Layer, receipt: EvalReceipt) -> CallboardErr
     try:
         found = subject_now(around)
     except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         what = "the state of the repository cannot be told"
         return _unfit("eval_subject_changed", what, error.message)
     if found != receipt.subject:

@@ -13,7 +13,7 @@ from threading import Event
 from callboard.errors import CallboardError
 from callboard.layers.around import Around
 from callboard.layers.attempts import place_of, trace_of
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.records.attempt import AttemptProcess, AttemptResult, Stream
 from callboard.layers.records.base import read
 from callboard.layers.records.evaluation import GitSubject
@@ -147,5 +147,7 @@ def _kept(disk: Disk, place: str) -> Stream | None:
 def _subject(disk: Disk, place: str) -> GitSubject | None:
     try:
         return read(disk.read(place, _MAX_SUBJECT_BYTES), GitSubject, GIT_BEFORE)
-    except CallboardError:
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         return None

@@ -12,7 +12,7 @@ from callboard.errors import CallboardError
 from callboard.layers import restoring
 from callboard.layers.around import Around
 from callboard.layers.attempts import place_of, trace_of
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.records.attempt import (
     AttemptProcess,
     AttemptResult,
@@ -169,7 +169,9 @@ def _put_back(disk: Disk, layer: Layer, attempt: str, process: AttemptProcess | 
 def _is(disk: Disk, place: str, data: bytes) -> bool:
     try:
         return disk.read(place, len(data)) == data
-    except CallboardError:
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         return False
 
 
@@ -190,6 +192,8 @@ def _reported(disk: Disk, place: str) -> tuple[UsageReport, list[str]]:
         data = disk.read(place, MAX_USAGE_BYTES, what="the file")
         return read(data, UsageReport, USAGE, limit_bytes=MAX_USAGE_BYTES), []
     except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         if error.code == "file_missing":
             return none, []
         return none, [note(error, "the usage report was no use")]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from callboard.errors import CallboardError
 from callboard.layers.attempts import trace_of
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.records.attempt import (
     SkippedFile,
     SkipReason,
@@ -176,6 +176,8 @@ def _walk(disk: Disk, trace: str) -> Iterator[tuple[str, SkipReason | None]]:
 def _what(disk: Disk, place: str) -> SkipReason:
     try:
         disk.target(place)
-    except CallboardError:
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         return "special"
     return "link"

@@ -16,7 +16,7 @@ from pathlib import Path
 from callboard.errors import CallboardError
 from callboard.git import Git
 from callboard.layers.changes import GITLINK, Changes, Entry, Lister, git_dir_of, head_of
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.records.evaluation import GitSubject
 from callboard.regular import shown_name
 from callboard.visible import visible
@@ -170,7 +170,9 @@ class _Reading:
     def _target(self, place: str) -> bytes:
         try:
             return self._disk.target(place)
-        except CallboardError:
+        except CallboardError as error:
+            if error.code in OF_MACHINE:
+                raise
             # It is no link any more; that is noticed by what was seen of it.
             return b""
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 from callboard.errors import CallboardError
 from callboard.layers.attempts import place_of, trace_of
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.names import is_id
 from callboard.layers.records.attempt import TracedFile, TraceManifest, TraceSeal
 from callboard.layers.records.base import digest, read
@@ -161,7 +161,9 @@ def sealed_manifest(
     try:
         data = disk.read(f"{trace_of(layer, attempt)}/{MANIFEST}", MAX_MANIFEST_BYTES)
         manifest = read(data, TraceManifest, MANIFEST, limit_bytes=MAX_MANIFEST_BYTES)
-    except CallboardError:
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         return found, None, False
     return found, manifest, digest(data) == sealed.manifest_sha256
 

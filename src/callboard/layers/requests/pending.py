@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from callboard.errors import CallboardError
 from callboard.layers import names
 from callboard.layers.around import Around
+from callboard.layers.disk import OF_MACHINE
 from callboard.layers.records import base
 from callboard.layers.records.requests import ChildRequest
 from callboard.layers.records.state import State
@@ -20,9 +21,6 @@ from callboard.layers.requests import admitting, judging, rejecting
 from callboard.layers.requests.places import PENDING
 from callboard.layers.tree import Layer
 from callboard.visible import visible
-
-_NOT_ITS_FAULT = frozenset({"disk_full", "storage_failed"})
-"""What this machine is to blame for: the request stays pending, and the command says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ def decide(around: Around, root: Layer, layer: Layer, state: State) -> State:
         try:
             ready = _ready(around, root, layer, state, known, one, fresh)
         except CallboardError as refusal:
-            if refusal.code in _NOT_ITS_FAULT:
+            if refusal.code in OF_MACHINE:
                 raise
             receipt = rejecting.reject(around, layer, name, one.body, one.request, refusal)
             known = replace(known, rejected=(*known.rejected, receipt))
@@ -85,7 +83,7 @@ def _read(around: Around, layer: Layer, name: str) -> _Found | None:
         names.check_key(request.request_id, "request id")
         return _Found(name, body, request, None)
     except CallboardError as error:
-        if error.code in _NOT_ITS_FAULT:
+        if error.code in OF_MACHINE:
             raise
         if error.code == "file_missing":
             return None

@@ -11,6 +11,7 @@ import re
 from callboard.canonical import sha256_hex
 from callboard.errors import CallboardError
 from callboard.layers.around import Around
+from callboard.layers.disk import OF_MACHINE
 from callboard.layers.records import base
 from callboard.layers.records.requests import ChildRequest, Rejection
 from callboard.layers.requests import admitting
@@ -86,7 +87,9 @@ def _bytes_of(around: Around, layer: Layer, name: str) -> bytes | None:
     put away without a digest, and for what is no file."""
     try:
         return around.disk.read(layer.file(PENDING, name), admitting.MAX_KEPT_BYTES)
-    except CallboardError:
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         return None
 
 

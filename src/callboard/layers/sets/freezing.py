@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from callboard.errors import CallboardError
 from callboard.layers import prompting
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.records.base import digest
 from callboard.layers.records.workflow import FrozenRole, RoleConfig, WorkflowContract
 from callboard.layers.sets.installing import SETS, packaged
@@ -159,6 +159,8 @@ def _bytes(read: _Read, file: str, limit_bytes: int) -> bytes | None:
     try:
         return read.disk.read(file, limit_bytes, what=file)
     except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
         what = "is missing" if error.code == "file_missing" else error.message
         read.faults.add(file, 1, 1, "", what)
         return None
