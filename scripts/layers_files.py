@@ -124,6 +124,7 @@ LAYER: list[tuple[str, str, Kind | None, str]] = [
     ("delivery_receipts/…", "agents", None, "what was delivered"),
     ("trace_seals/ATTEMPT.json", "runner", attempt.TraceSeal, "the digest of a trace's manifest"),
     ("protocol_failures/…", "agents", None, "what could not be done by the rules"),
+    ("protocol_failures/updates_NUMBER", "coordinator", None, "updates that nobody could read"),
     (
         "attempts/ATTEMPT/assignment.json",
         "coordinator, once",

@@ -326,6 +326,26 @@ def test_removing_a_tree_that_is_exchanged_leaves_what_a_link_leads_to(
     assert (outside / "y").read_bytes() == b"kept"
 
 
+@pytest.mark.parametrize("levels", [29, 31, 32, 300, 1500])
+def test_a_tree_is_taken_away_however_deep_it_is(disk: Disk, levels: int) -> None:
+    disk.make_folder("a/beside")
+    deepest = os.open(disk.root / "a", os.O_RDONLY)
+    for level in range(levels):
+        for name in ("f", "g"):
+            os.close(os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=deepest))
+        if level % 7 == 0:
+            os.mkdir("beside" if level else "other", dir_fd=deepest)
+        os.mkdir("d" * 200, dir_fd=deepest)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=deepest)
+        os.close(deepest)
+        deepest = deeper
+    os.symlink("/etc", "link", dir_fd=deepest)
+    os.close(deepest)
+    disk.remove_tree("a")
+    assert os.listdir(disk.root) == []
+    assert os.path.isdir("/etc")
+
+
 # --- durability -----------------------------------------------------------------------------------
 
 

@@ -141,9 +141,9 @@ def applied(state: State, verdict: Verdict) -> State:
         return state
     control = verdict.control
     assert control is not None
-    return structs.replace(
-        state, status=verdict.said, stop_reason=verdict.said, stop_detail=control.summary
-    )
+    # All of it is kept beside the attempt; the state has to stay small enough to be read again.
+    detail = None if control.summary is None else control.summary[:MAX_REASON]
+    return structs.replace(state, status=verdict.said, stop_reason=verdict.said, stop_detail=detail)
 
 
 def keep(around: Around, folder: str, verdict: Verdict) -> None:

@@ -21,6 +21,8 @@ from callboard.regular import open_regular, read_regular, shown_name
 
 MAX_STEPS = 256
 MAX_STEP_BYTES = 255
+_MAX_LEVELS = 30
+"""Of folders that are taken away at one time."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -242,12 +244,27 @@ class Disk:
             os.fsync(folder)
 
     def remove_tree(self, place: str) -> None:
-        """Take a folder with all that is in it away; links in it are not followed."""
+        """Take a folder with all that is in it away, however deep; links in it are not followed."""
         if self.kind(place) != "folder":
             self.remove(place)
             return
-        for name in self.names(place):
-            self.remove_tree(f"{place}/{name}")
+        # What is too deep to be named comes up while the rest is taken away.
+        while names := self.names(place):
+            for name in names:
+                self._remove_below(place, f"{place}/{name}")
+        self._remove_empty(place)
+
+    def _remove_below(self, top: str, place: str) -> None:
+        if self.kind(place) != "folder":
+            self.remove(place)
+        elif place.count("/") - top.count("/") > _MAX_LEVELS:
+            self.move(place, f"{top}/.{secrets.token_hex(8)}.removed")
+        else:
+            for name in self.names(place):
+                self._remove_below(top, f"{place}/{name}")
+            self._remove_empty(place)
+
+    def _remove_empty(self, place: str) -> None:
         with self._parent(place) as (folder, name), contextlib.suppress(FileNotFoundError):
             os.rmdir(name, dir_fd=folder)
             self._effect("rmdir", place)

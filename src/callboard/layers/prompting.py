@@ -18,6 +18,21 @@ PLACEHOLDERS = ("assignment", "role", "session", "depth", "attempt", "goal")
 _FOUND = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 
 
+MAX_PLACEHOLDERS = 1000
+MAX_GOALS = 8
+"""Of one template, whose prompt would else grow past what can be given to an attempt."""
+
+
+def crowded(template: str) -> str | None:
+    """Why the prompt of a long goal or path could be too long, in words; None: it cannot."""
+    names = [found[2] for found in _FOUND.finditer(template) if found[2] is not None]
+    if len(names) > MAX_PLACEHOLDERS:
+        return f"it has {len(names)} placeholders, and may have {MAX_PLACEHOLDERS}"
+    if names.count("goal") > MAX_GOALS:
+        return f"it has the goal {names.count('goal')} times, and may have it {MAX_GOALS} times"
+    return None
+
+
 def unknown(template: str) -> Iterator[tuple[int, str]]:
     """Each placeholder that has no meaning, with its index in the template."""
     for found in _FOUND.finditer(template):

@@ -81,3 +81,13 @@ def test_a_path_that_is_not_one_absolute_line_is_refused(path: str) -> None:
     with pytest.raises(CallboardError) as refused:
         prompting.render("", path, assignment())
     assert refused.value.code == "path_invalid"
+
+
+def test_the_longest_prompt_that_a_set_may_have_can_be_frozen() -> None:
+    most = prompting.MAX_PLACEHOLDERS - prompting.MAX_GOALS
+    template = "{assignment}" * most + "{goal}" * prompting.MAX_GOALS
+    template += "x" * (256 * 1024 - len(template))
+    assert prompting.crowded(template) is None
+    path = "/" + "p" * 4095
+    filled = prompting.render(template, path, assignment("\U0001f600" * 262_144))
+    assert len(filled.encode()) < 16 * 1024 * 1024

@@ -285,3 +285,22 @@ def test_a_file_instead_of_a_set_is_no_set(tmp_path: Path) -> None:
     disk = written(tmp_path)
     (tmp_path / ".callboard" / "workflow_sets" / "flat").write_text("")
     assert refusal(disk, "flat").code == "workflow_set_missing"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("{goal} " * 8, None),
+        ("{goal} " * 9, "it has the goal 9 times, and may have it 8 times"),
+        ("{{goal}} " * 9 + "{role} " * 1000, None),
+        ("{assignment}" * 1001, "it has 1001 placeholders, and may have 1000"),
+    ],
+)
+def test_no_prompt_may_grow_past_what_an_attempt_can_be_given(
+    tmp_path: Path, prompt: str, told: str | None
+) -> None:
+    disk = written(tmp_path, {"workflows/maker/prompt.md": prompt})
+    if told is None:
+        assert sets.freeze(disk, "mine").prompts["maker"] == prompt.encode()
+    else:
+        assert faults(disk) == [f"workflows/maker/prompt.md:1:1 {told}"]

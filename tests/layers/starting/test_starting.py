@@ -97,7 +97,9 @@ def test_a_start_beside_a_coordinator_waits_for_nobody(machine: Machine) -> None
         start(machine)
 
 
-@pytest.mark.parametrize("name", [b"no \xff utf8", b"two\nlines", b"back\rwards"])
+@pytest.mark.parametrize(
+    "name", [b"no \xff utf8", b"two\nlines", b"back\rwards", b"line\xe2\x80\xa8end"]
+)
 def test_a_repository_whose_path_no_assignment_can_hold_is_refused_at_once(
     tmp_path: Path, name: bytes
 ) -> None:

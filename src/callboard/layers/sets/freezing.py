@@ -148,6 +148,9 @@ def _read_prompt(read: _Read, data: bytes, file: str) -> None:
         return
     if not text.strip():
         read.faults.add(file, 1, 1, "", "the prompt is empty")
+    crowded = prompting.crowded(text)
+    if crowded is not None:
+        read.faults.add(file, 1, 1, "", crowded)
     for index, name in prompting.unknown(text):
         line, column = place(text, index)
         known = near(name, prompting.PLACEHOLDERS)
