@@ -157,8 +157,8 @@ BESIDE: list[tuple[str, Kind | None, str]] = [
         "every file of the trace",
     ),
     (
-        "traces/…/stdout.log, stderr.log, git_before.json, git_after.json, …",
+        "traces/…/prompt.md, stdout.log, stderr.log, git_before.json, git_after.json, …",
         None,
-        "the raw output of an attempt, and whatever it left there",
+        "what an attempt was asked, its raw output, and whatever it left there",
     ),
 ]

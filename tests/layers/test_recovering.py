@@ -122,6 +122,7 @@ def killer(step: str, ending_of_place: str) -> tuple[str, ...]:
         ("rename", "stdout.log", 0, "unknown"),
         ("rename", "stderr.log", 0, "unknown"),
         ("rename", "git_before.json", 0, "unknown"),
+        ("rename", "prompt.md", 0, "unknown"),
         ("write", "manifest.json", 1, "unknown"),
         ("rename", "manifest.json", 1, "unknown"),
         ("rename", "trace_seals/0001_planner.json", 1, "unknown"),
@@ -370,7 +371,8 @@ def test_of_many_runners_one_executes(staged: Callable[..., Scene]) -> None:
     assert len(scene.executions()) == 1
     assert scene.attempt.traced("stdout.log").read_bytes() == b"end\n"
     assert sorted(path.name for path in scene.attempt.traced("stdout.log").parent.iterdir()) == [
-        "git_after.json", "git_before.json", "manifest.json", "stderr.log", "stdout.log"
+        "git_after.json", "git_before.json", "manifest.json", "prompt.md", "stderr.log",
+        "stdout.log"
     ]  # fmt: skip
 
 

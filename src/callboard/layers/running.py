@@ -30,7 +30,7 @@ from callboard.layers.records.attempt import AttemptProcess
 from callboard.layers.records.base import encode
 from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Task
-from callboard.layers.records.workflow import Harness, WorkflowContract
+from callboard.layers.records.workflow import PLACEHOLDERS, Harness, WorkflowContract
 from callboard.layers.results import (
     GIT_BEFORE,
     PROCESS,
@@ -51,7 +51,7 @@ from callboard.processes.held import Command, HeldProcess, hold
 from callboard.processes.identity import ProcessIdentity, current
 from callboard.visible import visible
 
-_WORD = re.compile(r"\{(prompt_file|assignment)\}")
+_WORD = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 class Runner:
@@ -92,7 +92,7 @@ class Runner:
             with self._holding(harness, prompt) as held:
                 if self._asked_to_stop or not self._claim(held.identity):
                     return False
-                self._begin_trace(git_before)
+                self._begin_trace(git_before, prompt)
                 ending = self._execute(held, harness)
                 notes += _unstarted(harness, ending)
                 notes += self._changed(task)
@@ -195,12 +195,13 @@ class Runner:
         self._process = process
         return self._disk.publish_new(f"{self._place}/{PROCESS}", encode(process))
 
-    def _begin_trace(self, git_before: GitSubject | None) -> None:
-        """Leave in the trace what recovery needs, should this runner die."""
+    def _begin_trace(self, git_before: GitSubject | None, prompt: bytes) -> None:
+        """Leave in the trace what recovery needs, should this runner die, and what was asked."""
         for name, log in self._logs().items():
             self._disk.move(log, f"{self._trace}/{name}")
         if git_before is not None:
             put_record(self._disk, f"{self._trace}/{GIT_BEFORE}", git_before)
+        self._disk.publish(f"{self._trace}/{PROMPT}", prompt)
 
     def _execute(self, held: HeldProcess, harness: Harness) -> Ending:
         self._held = held

@@ -68,6 +68,8 @@ def test_a_sound_tree_has_no_findings(grown: Disk) -> None:
 def test_there_has_to_be_a_tree(disk: Disk) -> None:
     for name in ("X", "..", ""):
         assert refused(check, trees.around(disk.root), name).code == "layer_missing"
+    assert check(trees.around(disk.root)) == ()
+    disk.make_folder(".callboard/layers")
     assert {one.place for one in check(trees.around(disk.root))} == {
         ".callboard/layers/repository.json"
     }

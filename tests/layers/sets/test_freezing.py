@@ -216,8 +216,25 @@ def test_a_role_without_a_command_is_refused_with_what_to_do(tmp_path: Path) -> 
     assert error.code == "harness_missing"
     assert error.message == f"no command is set in {SET}/workflows/judge/config.yaml:3"
     assert error.details["files"] == [f"{SET}/workflows/judge/config.yaml"]
-    for agent in ('["claude", "-p"]', '["codex", "exec", "-"]', '["gemini", "-p", ""]'):
-        assert agent in error.hint
+    assert '["claude", "-p"]' in error.hint
+    assert "docs/how-to/layers.md" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("{promptfile}", "prompt_file"), ("a={assignement}", "assignment")]
+)
+def test_a_misspelled_placeholder_is_told(tmp_path: Path, word: str, meant: str) -> None:
+    judge = JUDGE.replace("[agent]", f"[agent, '{word}']")
+    (found,) = faults(written(tmp_path, {"workflows/judge/config.yaml": judge}))
+    assert found.endswith(f"is no placeholder; did you mean {{{meant}}}?")
+    assert found.startswith("workflows/judge/config.yaml:3:")
+
+
+def test_braces_of_another_kind_are_left_to_the_command(tmp_path: Path) -> None:
+    words = """[sh, -c, "awk '{print}' {prompt_file} {assignment}; find . -exec ls {} +"]"""
+    judge = JUDGE.replace("[agent]", words)
+    frozen = sets.freeze(written(tmp_path, {"workflows/judge/config.yaml": judge}), "mine")
+    assert frozen.contract.roles[1].harness.command[2].startswith("awk '{print}' ")
 
 
 def test_a_missing_command_is_told_among_other_faults(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ def _root(session_id: str) -> str:
 
 def _check_top(desk: Desk, root_id: str | None) -> str | None:
     """What lies beside the trees; answers the id of the repository."""
+    if desk.disk.kind(tree.LAYERS) is None:
+        # Nobody ever began a tree here.
+        return None
     identity = desk.record(f"{tree.LAYERS}/repository.json", RepositoryIdentity)
     if root_id is None:
         for name, kind in desk.disk.entries(tree.LAYERS):

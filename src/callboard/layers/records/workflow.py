@@ -30,6 +30,10 @@ Variable = Annotated[
 ]
 
 
+PLACEHOLDERS = ("assignment", "prompt_file")
+"""Words that stand for paths in the arguments of a command, in braces."""
+
+
 class Harness(Record, frozen=True, kw_only=True):
     """The command that carries out an attempt. Times in seconds.
 

@@ -242,7 +242,8 @@ def _no_command(read: _Read) -> CallboardError:
     return CallboardError(
         "harness_missing",
         f"no command is set in {', '.join(named)}",
-        "set `harness.command` in these files to the agent that reads its prompt from standard"
-        ' input, such as ["claude", "-p"], ["codex", "exec", "-"] or ["gemini", "-p", ""]',
+        "set `harness.command` in these files to the command line of an agent that may act without"
+        ' asking and reads its prompt from standard input, such as ["claude", "-p"]; lines for four'
+        " agents are in docs/how-to/layers.md",
         {"files": [file for file, _ in read.without_command]},
     )

@@ -6,6 +6,7 @@ no file.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ import msgspec
 from callboard.layers.choosing import choose
 from callboard.layers.records.base import Name, Record, Text
 from callboard.layers.records.state import State
-from callboard.layers.records.workflow import Caps, WorkflowContract
-from callboard.layers.yaml_records.faults import Faults, near, pointer, quoted
+from callboard.layers.records.workflow import PLACEHOLDERS, Caps, WorkflowContract
+from callboard.layers.yaml_records.faults import Faults, near, nearest, pointer, quoted
 from callboard.layers.yaml_records.tree import Node
 from callboard.visible import visible
 
@@ -28,6 +29,7 @@ LISTS = (
     "acceptance_roles",
     "evaluation_roles",
 )
+_BRACED = re.compile(r"\{([A-Za-z_-]{1,40})\}")
 AWAITED = (("must_follow",), ("run_after_successes", "role"))
 
 
@@ -113,9 +115,21 @@ def judge_config(role: str, roles: Collection[str], source: Source, faults: Faul
             source.fault(faults, steps, f"{role} waits for itself, and so would never run")
         if starts:
             source.fault(faults, steps, contradiction)
+    _judge_placeholders(source, faults)
     late = source.value("not_before_iteration")
     if starts and late is not None and late.kind == "integer" and late.scalar > 1:
         source.fault(faults, ("not_before_iteration",), contradiction)
+
+
+def _judge_placeholders(source: Source, faults: Faults) -> None:
+    """Words in braces that are nearly those which stand for paths; others are the command's own."""
+    node = source.value("harness", "command")
+    for index, word in enumerate(node.entries if node is not None else []):
+        for found in _BRACED.findall(str(word.scalar)):
+            meant = None if found in PLACEHOLDERS else nearest(found, PLACEHOLDERS)
+            if meant is not None:
+                problem = f"{{{found}}} is no placeholder; did you mean {{{meant}}}?"
+                source.fault(faults, ("harness", "command", index), problem)
 
 
 def judge_folders(
