@@ -234,7 +234,7 @@ def test_braces_of_another_kind_are_left_to_the_command(tmp_path: Path) -> None:
     words = """[sh, -c, "awk '{print}' {prompt_file} {assignment}; find . -exec ls {} +"]"""
     judge = JUDGE.replace("[agent]", words)
     frozen = sets.freeze(written(tmp_path, {"workflows/judge/config.yaml": judge}), "mine")
-    assert frozen.contract.roles[1].harness.command[2].startswith("awk '{print}' ")
+    assert frozen.contract.roles[1].config.harness.command[2].startswith("awk '{print}' ")
 
 
 def test_a_missing_command_is_told_among_other_faults(tmp_path: Path) -> None:
