@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callboard.layers.yaml_records.faults import MAX_KEPT, Faults
-from callboard.layers.yaml_records.tree import MAX_YAML_BYTES, parse
+from callboard.layers.yaml_records.tree import MAX_YAML_BYTES, parse, places, text_of
 
 PYTHON = "tag:yaml.org,2002:python/object:os.system"
 REFUSED: list[tuple[str, bytes, list[tuple[int, int, str, str]]]] = [
@@ -167,3 +168,24 @@ def test_json_is_read_as_what_it_is(value: object) -> None:
         assert tree.plain() == {"v": value}
     else:
         assert "nested deeper" in faults.summary("it")
+
+
+@given(st.text("a\n\u00e9\U0001f600\r\u2028", max_size=40), st.data())
+def test_places_are_those_that_an_editor_counts(text: str, data: st.DataObject) -> None:
+    indexes = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    lines = [text[:index].split("\n") for index in indexes]
+    assert list(places(text, indexes)) == [(len(one), len(one[-1]) + 1) for one in lines]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\x01" * MAX_YAML_BYTES, b"\n\x01" * (MAX_YAML_BYTES // 2), b"a" * 100_000 + b"\n\xff"],
+)
+def test_a_file_full_of_what_is_refused_is_read_in_a_moment(data: bytes) -> None:
+    faults = Faults()
+    started = time.process_time()
+    assert text_of(data, "f.yaml", faults) is None
+    assert time.process_time() - started < 2
+    last = data.rfind(b"\x01")
+    assert faults.count == (data.count(b"\x01") or 1)
+    assert (last >= 0) or [(one.line, one.column) for one in faults.in_order()] == [(2, 1)]

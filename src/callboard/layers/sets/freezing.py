@@ -24,7 +24,7 @@ from callboard.layers.sets.judging import (
     judge_start,
 )
 from callboard.layers.yaml_records.faults import Faults, near, nearest, quoted
-from callboard.layers.yaml_records.tree import MAX_YAML_BYTES, Node, parse, place, text_of
+from callboard.layers.yaml_records.tree import MAX_YAML_BYTES, Node, parse, places, text_of
 from callboard.layers.yaml_records.typed import record_of
 
 MAX_PROMPT_BYTES = 256 * 1024
@@ -151,8 +151,9 @@ def _read_prompt(read: _Read, data: bytes, file: str) -> None:
     crowded = prompting.crowded(text)
     if crowded is not None:
         read.faults.add(file, 1, 1, "", crowded)
-    for index, name in prompting.unknown(text):
-        line, column = place(text, index)
+    strange = list(prompting.unknown(text))
+    where = places(text, [index for index, _ in strange])
+    for (_, name), (line, column) in zip(strange, where, strict=True):
         known = near(name, prompting.PLACEHOLDERS)
         problem = f"{{{name}}} is no placeholder; double the braces of plain text{known}"
         read.faults.add(file, line, column, "", problem)

@@ -7,6 +7,7 @@ anchors, aliases, tags and directives are faults. What the values mean is judged
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,20 +97,27 @@ def text_of(data: bytes, file: str, faults: Faults) -> str | None:
     try:
         text = data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        line, column = place(data[: error.start].decode("utf-8"), error.start)
+        before_it = data[: error.start].decode("utf-8")
+        ((line, column),) = places(before_it, [len(before_it)])
         what = f"the byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         faults.add(file, line, column, "", what)
         return None
-    for found in _REFUSED.finditer(text):
-        line, column = place(text, found.start())
-        faults.add(file, line, column, "", f"the character U+{ord(found[0]):04X} is not allowed")
+    refused = [found.start() for found in _REFUSED.finditer(text)]
+    for index, (line, column) in zip(refused, places(text, refused), strict=True):
+        faults.add(file, line, column, "", f"the character U+{ord(text[index]):04X} is not allowed")
     return text if faults.count == before else None
 
 
-def place(text: str, index: int) -> tuple[int, int]:
-    """Line and column of a place in the text, from 1."""
-    before = text[:index]
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
+def places(text: str, indexes: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Lines and columns, from 1, of ascending places in the text, which is gone through once."""
+    line, begin, at = 1, 0, 0
+    for index in indexes:
+        breaks = text.count("\n", at, index)
+        if breaks:
+            line += breaks
+            begin = text.rfind("\n", at, index) + 1
+        at = index
+        yield line, index - begin + 1
 
 
 def parse(data: bytes, file: str, faults: Faults) -> Node | None:
