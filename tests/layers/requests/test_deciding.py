@@ -706,3 +706,10 @@ def test_a_set_whose_contract_nobody_could_read_again_is_refused(made: Parent) -
         contract.replace("roles: [worker]", f"roles: [{names}]", 1)
     )
     assert refused(made, made.request("one", made.attempt()))["code"] == "resource_limit"
+
+
+def test_a_folder_in_the_place_of_the_archived_body_stops_nothing(made: Parent) -> None:
+    (made.path("child_requests/accepted", "part-1.json") / "deep").mkdir(parents=True)
+    body = made.put("a.json", made.request("part-1", made.attempt()))
+    assert made.decide().child is not None
+    assert made.path("child_requests/accepted", "part-1.json").read_bytes() == body

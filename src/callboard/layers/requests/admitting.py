@@ -17,6 +17,7 @@ from callboard.layers.records.session import GoalContract, Session
 from callboard.layers.records.state import Child, State, Usage
 from callboard.layers.requests.judging import Ready, acceptance_of, accepted_ids
 from callboard.layers.requests.places import ACCEPTED, BUILDING, PENDING, RECEIPT
+from callboard.layers.sealing import put
 from callboard.layers.tree import Layer
 
 MAX_KEPT_BYTES = 32 * 1024 * 1024
@@ -29,7 +30,7 @@ def admit(around: Around, layer: Layer, state: State, ready: Ready) -> State:
     now_ms = around.clock.now_ms()
     session_id = names.new_session_id(now_ms, request.assignment.goal, around.random(8))
     _build(around, layer, session_id, ready, now_ms)
-    around.disk.publish(layer.file(ACCEPTED, f"{request.request_id}.json"), ready.body)
+    put(around.disk, layer.file(ACCEPTED, f"{request.request_id}.json"), ready.body)
     acceptance = Acceptance(
         schema_version=1,
         request_id=request.request_id,
