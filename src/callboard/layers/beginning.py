@@ -11,22 +11,20 @@ from msgspec import structs
 from callboard.layers import attempts, changes, journal, stored, tree, updates
 from callboard.layers.around import Around
 from callboard.layers.prompting import render
-from callboard.layers.records import base
 from callboard.layers.records.assignment import AcceptedInput
 from callboard.layers.records.events import AttemptBegan
-from callboard.layers.records.requests import ChildRequest
 from callboard.layers.records.state import State, Task
 from callboard.layers.records.workflow import FrozenRole
 from callboard.layers.references import ref_to
-from callboard.layers.requests.inputs import name_in_child
+from callboard.layers.requests import copies
 from callboard.layers.tree import Layer
-
-ARTIFACTS = "inputs/artifacts"
-_MAX_INPUT_BYTES = 16 * 1024 * 1024
 
 
 def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State:
-    """The layer's state with an attempt of `role` as its task."""
+    """The layer's state with an attempt of `role` as its task.
+
+    Raises `copies.InputsLostError` where the layer has no longer what it was given.
+    """
     iteration = state.iteration + 1
     told = updates.standing(around, layer, state)
     given = attempts.Given(
@@ -67,23 +65,16 @@ def begin(around: Around, layer: Layer, state: State, role: FrozenRole) -> State
 def _inputs(around: Around, layer: Layer) -> list[AcceptedInput]:
     """The files that were frozen into this layer when it was made, each as it was then.
 
-    What else lies beside them is none. Raises `layer_corrupt` where one was changed.
+    What else lies beside them is none. Raises `InputsLostError` where one was changed, and cannot
+    be restored.
     """
     if layer.session.request_id is None:
         return []
-    place = layer.file("inputs", "accepted_request.json")
-    request = stored.read_record(around.disk, place, ChildRequest)
-    if request.request_id != layer.session.request_id:
-        raise stored.corrupt(place, f"it is the request {request.request_id}")
     found = []
-    for number, one in enumerate(request.inputs, start=1):
-        name = name_in_child(number, one.ref)
-        data = stored.read_file(around.disk, layer.file(ARTIFACTS, name), _MAX_INPUT_BYTES)
-        if base.digest(data) != one.sha256:
-            what = f"it was changed: {one.sha256} was accepted, it has {base.digest(data)}"
-            raise stored.corrupt(layer.file(ARTIFACTS, name), what)
-        ref = ref_to(layer, layer.file(ARTIFACTS, name))
-        found.append(AcceptedInput(ref=ref, sha256=one.sha256, size_bytes=len(data)))
+    for number, one in enumerate(copies.request_of(around, layer).inputs, start=1):
+        place, size = copies.artifact(around, layer, number, one.ref, one.sha256)
+        ref = ref_to(layer, place)
+        found.append(AcceptedInput(ref=ref, sha256=one.sha256, size_bytes=size))
     return found
 
 

@@ -33,7 +33,7 @@ from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.events import ChildMade, LayerEnded, RequestRefused
 from callboard.layers.records.requests import Rejection
 from callboard.layers.records.state import State, StopReason
-from callboard.layers.requests import admitting, pending
+from callboard.layers.requests import admitting, copies, pending
 from callboard.layers.requests.places import RECEIPT, REJECTED
 from callboard.layers.stored import read_record
 from callboard.layers.tree import Layer
@@ -182,7 +182,10 @@ class Coordinator:
         if choice.role is None:
             reasons = "; ".join(f"{one.role}: {one.reason}" for one in choice.verdicts)
             return self._end(layer, state, "no_role", f"none of {len(choice.verdicts)}: {reasons}")
-        state = beginning.begin(self._around, layer, state, choice.role)
+        try:
+            state = beginning.begin(self._around, layer, state, choice.role)
+        except copies.InputsLostError as lost:
+            return self._end(layer, state, "inputs_lost", str(lost))
         assert state.task is not None
         return Step("began", session_id, state.task.attempt_id)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from callboard.errors import CallboardError
 from callboard.layers import tree
 from callboard.layers.records.session import Limits
 from callboard.layers.records.state import Usage
+from tests.layers import trees
 from tests.layers.machine import Attempt, Machine, write_set
 
 
@@ -422,6 +423,65 @@ def test_an_input_that_was_changed_is_given_to_nobody(machine: Machine) -> None:
     machine.end()
     place = child.path("inputs") / "artifacts" / given["ref"].rpartition("/")[2]
     place.write_bytes(place.read_bytes() + b" ")
-    with pytest.raises(CallboardError) as found:
-        machine.begin()
-    assert found.value.code == "layer_corrupt"
+    assert machine.begin().document["inputs"] == [given]
+    assert trees.sha(place.read_bytes()) == given["sha256"]
+
+
+def _shut(path: Path) -> None:
+    path.unlink()
+    (path / "deep").mkdir(parents=True)
+
+
+def _linked(path: Path) -> None:
+    path.symlink_to(path.rename(path.with_name("copy")))
+
+
+SPOILT: list[Callable[[Path], object]] = [
+    Path.unlink, _shut, _linked, lambda path: path.write_bytes(b""),
+    lambda path: shutil.rmtree(path.parent),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+@pytest.mark.parametrize("name", ["artifact", "request"])
+def test_what_a_child_was_given_is_restored_from_the_other_copy(
+    machine: Machine, spoil: Callable[[Path], object], name: str
+) -> None:
+    child = machine.descend()
+    [given] = child.document["inputs"]
+    artifact = child.path("inputs") / "artifacts" / given["ref"].rpartition("/")[2]
+    spoil(artifact if name == "artifact" else child.path("inputs") / "accepted_request.json")
+    machine.end()
+    attempt = machine.begin()
+    assert attempt.document["inputs"] == [given]
+    assert trees.sha(artifact.read_bytes()) == given["sha256"]
+    assert machine.layers.check() == ()
+    machine.meet_goal(attempt)
+    machine.end()
+    assert outcomes(machine.begin())[0]["status"] == "goal_met"
+
+
+@pytest.mark.parametrize("spoil", SPOILT)
+@pytest.mark.parametrize("name", ["artifact", "request"])
+def test_a_child_that_has_lost_what_it_was_given_ends_and_may_be_asked_for_anew(
+    machine: Machine, spoil: Callable[[Path], object], name: str
+) -> None:
+    child = machine.descend()
+    [given] = child.document["inputs"]
+    top = machine.around.disk.path(machine.top.place)
+    request = str(child.layer.session.request_id)
+    if name == "artifact":
+        spoil(child.path("inputs") / "artifacts" / given["ref"].rpartition("/")[2])
+        (top / "project_state/dispatch_inputs" / f"{request}.json").write_bytes(b"{}")
+    else:
+        spoil(child.path("inputs") / "accepted_request.json")
+        (top / "child_requests/accepted" / f"{request}.json").write_bytes(b"{}")
+    machine.end()
+    attempt = machine.begin()
+    assert attempt.layer.session.depth == 0
+    [fact] = outcomes(attempt)
+    assert (fact["status"], fact["stop_reason"]) == ("stopped", "inputs_lost")
+    assert "no other copy" in fact["stop_detail"]
+    assert machine.ask(attempt, supersedes=request) != request
+    machine.end()
+    assert machine.begin().layer.session.depth == 1

@@ -135,6 +135,7 @@ TABLE = {
     "AttemptFinished": f"schema_version:1 attempt_id:id role:name classification:{CLASS}"
     " result_sha256:sha control:none|running|goal_met|unresolvable_error|rejected"
     " finished_at_ms:count",
+    "InputRestored": "kind=:input_restored at_ms:count session_id:id file:text",
     "AttemptBegan": "kind=:attempt_began at_ms:count session_id:id attempt_id:id role:name",
     "AttemptEnded": "kind=:attempt_ended at_ms:count session_id:id attempt_id:id role:name"
     f" classification:{CLASS} control:none|running|goal_met|unresolvable_error|rejected",

@@ -29,6 +29,12 @@ class AttemptEnded(Event, frozen=True, kw_only=True, tag="attempt_ended"):
     control: Literal["none", "running", "goal_met", "unresolvable_error", "rejected"]
 
 
+class InputRestored(Event, frozen=True, kw_only=True, tag="input_restored"):
+    """A file that the layer was given had been changed, and is as it was accepted again."""
+
+    file: Text
+
+
 class RequestRefused(Event, frozen=True, kw_only=True, tag="request_refused"):
     """A pending file became no child layer, and was put away."""
 
@@ -68,6 +74,7 @@ class LayerEnded(Event, frozen=True, kw_only=True, tag="layer_ended"):
 
 
 EVENTS: tuple[type[Event], ...] = (
+    InputRestored,
     AttemptBegan,
     AttemptEnded,
     RequestRefused,

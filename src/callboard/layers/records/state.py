@@ -23,6 +23,7 @@ StopReason = Literal[
     "cost_cap",
     "user_stop",
     "no_role",
+    "inputs_lost",
 ]
 Phase = Literal["ready", "executing", "suspended", "terminal"]
 
