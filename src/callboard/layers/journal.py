@@ -54,7 +54,7 @@ def events(
         line, at = data[at:end], end + 1
         try:
             event = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
         if isinstance(event, dict):
             yield start_byte + at, event

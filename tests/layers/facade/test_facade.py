@@ -298,7 +298,7 @@ def test_events_are_told_from_a_byte_on(machine: Machine, monkeypatch: pytest.Mo
     machine.end()
     place = machine.around.disk.path(machine.top.file("events.jsonl"))
     with place.open("ab") as stream:
-        stream.write(b'no json\n[1]\n{"kind": "torn"')
+        stream.write(b"no json\n[1]\n" + b"[" * 100_000 + b"\n" + b'{"kind": "torn"')
     found = list(machine.layers.events())
     assert [event["kind"] for _at, event in found] == ["attempt_began", "attempt_ended"]
     first, second = (at for at, _event in found)
