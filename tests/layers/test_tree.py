@@ -260,7 +260,7 @@ def _folder(path: Path) -> None:
 
 
 def _huge(path: Path) -> None:
-    path.write_bytes(b" " * (10 * 1024 * 1024))
+    path.write_bytes(b" " * (30 * 1024 * 1024))
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -269,7 +269,7 @@ def _huge(path: Path) -> None:
     [
         (_zeros, "zero bytes"), (_empty, "empty"), (_half, "no JSON document"),
         (_gone, "does not exist"), (_linked, "not a regular file"),
-        (_folder, "not a regular file"), (_huge, "10485760 bytes"),
+        (_folder, "not a regular file"), (_huge, "31457280 bytes"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_told_and_never_guessed(
