@@ -105,8 +105,8 @@ def _refusal(error: CallboardError) -> list[Block]:
         blocks += [
             f"  {_fault_line(fault)}"
             for fault in faults[:_MAX_FAULTS]
-            # The first faults of a work file are told by the message already.
-            if "file" not in fault or fault["message"] not in error.message
+            # The first faults of a file are told by the message already.
+            if "file" not in fault or _fault_line(fault) not in error.message
         ]
         if len(faults) > _MAX_FAULTS:
             blocks.append(f"  and {len(faults) - _MAX_FAULTS} more")
