@@ -12,10 +12,14 @@ from callboard.surfaces.cli.endings import last_words
 
 
 def told(
-    capsys: pytest.CaptureFixture[str], details: dict[str, Any], *, in_json: bool = False
+    capsys: pytest.CaptureFixture[str],
+    details: dict[str, Any],
+    *,
+    message: str = "it is so",
+    in_json: bool = False,
 ) -> tuple[int, str, str]:
     """The status, and what was said of a refusal with these details."""
-    error = CallboardError("some_code", "it is so", "do this", details)
+    error = CallboardError("some_code", message, "do this", details)
     status = last_words(error, Chosen(), in_json)
     out, err = capsys.readouterr()
     return status, out, err
@@ -57,7 +61,8 @@ def test_faults_of_a_work_file_are_told_once_and_with_their_places(
 ) -> None:
     faults = [
         {"file": "work.yaml", "pointer": "/a", "line": 1, "column": 2, "message": "it is so"},
-        {"file": "work.yaml", "pointer": "", "line": 3, "column": 4, "message": "it is wrong"},
+        {"file": "work.yaml", "pointer": "", "line": 3, "column": 4, "message": "it is so"},
     ]
-    _status, _out, err = told(capsys, {"faults": faults})
-    assert err.splitlines()[:2] == ["refused: it is so", "  work.yaml:3:4: it is wrong"]
+    message = "2 faults: work.yaml:1:2 /a: it is so"
+    _status, _out, err = told(capsys, {"faults": faults}, message=message)
+    assert err.splitlines()[:2] == [f"refused: {message}", "  work.yaml:3:4: it is so"]
