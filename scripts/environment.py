@@ -105,7 +105,8 @@ def setup() -> None:
         env = clean_environment()
         make_venv(env)
         python, uv = BIN / "python", BIN / "uv"
-        quietly: list[str | Path] = ["--quiet", "--python", python]
+        # Compiled once, here: else each process does it anew wherever Python may not keep it.
+        quietly: list[str | Path] = ["--quiet", "--compile-bytecode", "--python", python]
         # Twice quiet: pip warns of each registry on its list that lacks a package.
         run(
             python, "-m", "pip", "install", "-qq", "--require-hashes", "--only-binary=:all:",
@@ -117,6 +118,7 @@ def setup() -> None:
             uv, "pip", "install", *quietly, "--no-deps", "--no-build-isolation", "--editable", ".",
             env=env,
         )  # fmt: skip
+        run(python, "-m", "compileall", "-q", "-j", "0", "src", env=env)
         STAMP.write_text(fingerprint())
     print(f"{BIN / 'callboard'} is ready")
 
