@@ -27,8 +27,9 @@ def read_beneath(root: Path, path: str, limit_bytes: int, *, what: str, code: st
     try:
         for folder in folders:
             deeper = _open(folder, path, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = deeper
+            # Ctrl-C may come right behind either call, and nothing is to be closed twice.
+            above, descriptor = descriptor, deeper
+            os.close(above)
         return read_regular(name, limit_bytes, what=what, dir_fd=descriptor, code=code)
     finally:
         os.close(descriptor)

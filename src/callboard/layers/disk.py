@@ -279,8 +279,9 @@ class Disk:
         try:
             for step in steps:
                 deeper = _open(step, place, descriptor)
-                os.close(descriptor)
-                descriptor = deeper
+                # Ctrl-C may come right behind either call, and nothing is to be closed twice.
+                above, descriptor = descriptor, deeper
+                os.close(above)
             yield descriptor
         finally:
             os.close(descriptor)

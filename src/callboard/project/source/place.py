@@ -172,8 +172,9 @@ class Place:
         try:
             for folder in folders:
                 deeper = _deeper(descriptor, folder, path, make=make)
-                os.close(descriptor)
-                descriptor = deeper
+                # Ctrl-C may come right behind either call, and nothing is to be closed twice.
+                above, descriptor = descriptor, deeper
+                os.close(above)
             yield descriptor, name
         except OSError as error:
             raise _failed(path, error) from error
