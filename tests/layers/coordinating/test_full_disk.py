@@ -2,62 +2,14 @@
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from callboard.errors import CallboardError
 from callboard.layers import locking
+from tests.layers.coordinating.full_disk import FullDisk
 from tests.layers.machine import Machine
-from tests.system.mounts import mount, own_mounts, unmount
-
-PAGE = 4096
-
-
-class FullDisk:
-    """A small file system with as much room as is wanted."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self._filler = place / "filler"
-
-    def leave(self, pages: int) -> None:
-        """Fill it, but for so many pages."""
-        descriptor = os.open(self._filler, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            size = os.fstat(descriptor).st_size
-            for step in (1024 * PAGE, 64 * PAGE, PAGE):
-                while True:
-                    try:
-                        os.posix_fallocate(descriptor, size, step)
-                    except OSError as error:
-                        if error.errno != errno.ENOSPC:
-                            raise
-                        break
-                    size += step
-            os.ftruncate(descriptor, size - pages * PAGE)
-        finally:
-            os.close(descriptor)
-
-    def free(self) -> None:
-        """Make room again."""
-        self._filler.unlink()
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[FullDisk]:
-    if not own_mounts():
-        pytest.skip("needs a user namespace of its own, which this system does not give")
-    place = tmp_path / "disk"
-    place.mkdir()
-    assert mount("-t", "tmpfs", "-o", "size=16M", "layers", str(place))
-    try:
-        yield FullDisk(place)
-    finally:
-        unmount(place)
 
 
 def begun(_machine: Machine) -> str:

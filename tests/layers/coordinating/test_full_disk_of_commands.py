@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from callboard.errors import CallboardError
-from tests.layers.coordinating.test_full_disk import FullDisk
+from tests.layers.coordinating.full_disk import FullDisk
 from tests.layers.machine import ITEM, Machine
-from tests.system.mounts import mount, own_mounts, unmount
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[FullDisk]:
-    if not own_mounts():
-        pytest.skip("needs a user namespace of its own, which this system does not give")
-    place = tmp_path / "disk"
-    place.mkdir()
-    assert mount("-t", "tmpfs", "-o", "size=16M", "layers", str(place))
-    try:
-        yield FullDisk(place)
-    finally:
-        unmount(place)
 
 
 def starting(machine: Machine) -> Callable[[], object]:
@@ -53,15 +38,15 @@ def code_of(act: Callable[[], object]) -> str | None:
 
 @pytest.mark.parametrize("prepare", [starting, dispatching, updating])
 def test_no_room_at_any_write_is_refused_and_the_same_again_succeeds(
-    small: FullDisk, prepare: Callable[[Machine], Callable[[], object]]
+    disk: FullDisk, prepare: Callable[[Machine], Callable[[], object]]
 ) -> None:
-    machine = Machine(small.place)
+    machine = Machine(disk.place)
     act = prepare(machine)
     codes = []
     for pages in range(200):
-        small.leave(pages)
+        disk.leave(pages)
         codes.append(code_of(act))
-        small.free()
+        disk.free()
         if codes[-1] is None:
             break
     assert set(codes[:-1]) == {"disk_full"}
