@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from callboard.faults import fault_line, fault_summary
 from callboard.visible import visible
 
 MAX_KEPT = 100
@@ -26,8 +27,7 @@ class Fault:
 
     def line_of_text(self) -> str:
         """The fault as one line, such as `contract.yaml:3:5 /roles/0: …`."""
-        where = f" {self.pointer}" if self.pointer else ""
-        return f"{self.file}:{self.line}:{self.column}{where}: {self.message}"
+        return fault_line(**asdict(self))
 
 
 class Faults:
@@ -48,10 +48,8 @@ class Faults:
         return sorted(self._kept)
 
     def summary(self, what: str) -> str:
-        """One sentence: how many there are, and the first three."""
-        first = "; ".join(fault.line_of_text() for fault in self.in_order()[:3])
-        more = f"; and {self.count - 3} more" if self.count > 3 else ""
-        return f"{what} has {self.count} fault{'' if self.count == 1 else 's'}: {first}{more}"
+        """One sentence: how many there are, and the first of them."""
+        return fault_summary(what, self.count, [one.line_of_text() for one in self.in_order()])
 
     def details(self) -> dict[str, object]:
         """The faults for programs."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from callboard.errors import CallboardError
+from callboard.faults import TOLD, fault_line, fault_summary
 from callboard.project.names import shown
 from callboard.project.records import Record
 
@@ -27,8 +30,7 @@ class Fault(Record, frozen=True, kw_only=True):
 
     def line_of_text(self) -> str:
         """The fault as one line: `work.yaml:3:5 /work_items/0/title: …`."""
-        where = f" {self.pointer}" if self.pointer else ""
-        return f"{self.file}:{self.line}:{self.column}{where}: {self.message}"
+        return fault_line(**msgspec.structs.asdict(self))
 
 
 class Faults:
@@ -64,24 +66,13 @@ class Faults:
 
 def refusal(faults: tuple[Fault, ...], count: int, *, what: str) -> CallboardError:
     """`source_invalid` with the faults; the first ones in words, up to a hundred for programs."""
-    first = "; ".join(fault.line_of_text() for fault in faults[:3])
-    more = f"; and {count - 3} more" if count > 3 else ""
     return CallboardError(
         "source_invalid",
-        f"{what} has {count} fault{'' if count == 1 else 's'}: {first}{more}",
+        fault_summary(what, count, [fault.line_of_text() for fault in faults[:TOLD]]),
         "correct the file; `callboard project source scan` lists every fault with its place",
         {
             "count": count,
-            "faults": [
-                {
-                    "file": fault.file,
-                    "pointer": fault.pointer,
-                    "line": fault.line,
-                    "column": fault.column,
-                    "message": fault.message,
-                }
-                for fault in faults[:MAX_SHOWN]
-            ],
+            "faults": [msgspec.structs.asdict(fault) for fault in faults[:MAX_SHOWN]],
         },
     )
 

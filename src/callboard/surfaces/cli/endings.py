@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from callboard.errors import CallboardError
+from callboard.faults import fault_line
 from callboard.surfaces.cli.chosen import Chosen
 from callboard.surfaces.cli.render import (
     Block,
@@ -103,10 +104,10 @@ def _refusal(error: CallboardError) -> list[Block]:
     faults = error.details.get("faults")
     if isinstance(faults, list) and len(faults) > 1:
         blocks += [
-            f"  {_fault_line(fault)}"
+            f"  {_told(fault)}"
             for fault in faults[:_MAX_FAULTS]
             # The first faults of a file are told by the message already.
-            if "file" not in fault or _fault_line(fault) not in error.message
+            if "file" not in fault or _told(fault) not in error.message
         ]
         if len(faults) > _MAX_FAULTS:
             blocks.append(f"  and {len(faults) - _MAX_FAULTS} more")
@@ -119,14 +120,9 @@ def _refusal(error: CallboardError) -> list[Block]:
     return blocks
 
 
-def _fault_line(fault: dict[str, Any]) -> str:
-    """One fault with as much of its place as is known: file, line, column, and pointer."""
-    file, line, column = (fault.get(name) for name in ("file", "line", "column"))
-    place = ":".join(str(one) for one in (file, line, column) if one is not None)
-    if file is None and line is not None:
-        place = f"line {place}"
-    pointer = fault.get("pointer") or ("" if place else "/")
-    return f"{' '.join(one for one in (place, pointer) if one)}: {fault['message']}"
+def _told(fault: dict[str, Any]) -> str:
+    places = {name: fault.get(name) for name in ("file", "line", "column", "pointer")}
+    return fault_line(fault["message"], **places)
 
 
 def _candidate(one: Any) -> str:

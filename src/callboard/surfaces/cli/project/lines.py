@@ -98,9 +98,3 @@ def evidence_line(one: Document) -> str:
     """Evidence in one line."""
     covered = count(len(one["covers"]), "criterion", "criteria")
     return f"evidence {one['id']}: {one['kind']} for {one['work']}, covers {covered}"
-
-
-def fault_line(one: Document) -> str:
-    """A fault of a work file with its place."""
-    where = f" {one['pointer']}" if one["pointer"] else ""
-    return f"{one['file']}:{one['line']}:{one['column']}{where}: {one['message']}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from callboard.faults import fault_line
 from callboard.project.operation import Operation
 from callboard.surfaces.cli.project.lines import (
     Document,
@@ -19,7 +20,6 @@ from callboard.surfaces.cli.project.lines import (
     cut_lines,
     event_line,
     evidence_line,
-    fault_line,
     how_to_see_all,
     more_line,
     remark_lines,
@@ -306,7 +306,7 @@ def _scan(document: Document) -> Iterable[Block]:
     yield f"{count(document['items'], 'item')}, {count(document['goals'], 'goal')}"
     if document["fault_count"]:
         yield bad(count(document["fault_count"], "fault"))
-        yield from (f"  {fault_line(one)}" for one in document["faults"])
+        yield from (f"  {fault_line(**one)}" for one in document["faults"])
     for edge in document["external"]:
         yield f"{edge['work']} depends on {edge['depends_on']}, which nobody has verified"
     if not document["indexed"] and not document["fault_count"]:
