@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -11,6 +13,8 @@ from callboard.surfaces.cli.inputs import read_text
 from callboard.surfaces.cli.layers.place import MAX_TEXT_BYTES, opened
 from callboard.surfaces.cli.layers.words import init_text, node_document, status_text
 from callboard.surfaces.cli.render import Hint, emit
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _CRITERIA = {
     "criterion": ("completion_criteria", "What has to be so for the goal to be met. Repeatable."),
@@ -64,6 +68,18 @@ def _words(harness: str | None) -> list[str]:
     return words
 
 
+def _limit(name: str, least: int, most: int, default: int, told: str) -> Callable[[F], F]:
+    """An option of a limit that is frozen into the root."""
+    return click.option(
+        f"--{name}",
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=told,
+    )
+
+
 @click.command(short_help="Begin a tree with a goal.")
 @click.option("--goal", metavar="TEXT", help="The goal, in a few sentences.")
 @click.option(
@@ -80,29 +96,14 @@ def _words(harness: str | None) -> list[str]:
     show_default=True,
     help="The workflow set of the root.",
 )
-@click.option(
-    "--max-depth",
-    type=click.IntRange(0, 100),
-    default=8,
-    show_default=True,
-    metavar="N",
-    help="How deep child layers may lie, 0 to 100; the root lies at 0.",
-)
-@click.option(
-    "--max-children",
-    type=click.IntRange(1, 10_000),
-    default=200,
-    show_default=True,
-    metavar="N",
-    help="How many child layers one layer may have, over its life.",
-)
-@click.option(
-    "--max-descendants",
-    type=click.IntRange(0, 100_000),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="How many layers there may be below the root, over its life.",
+@_limit("max-depth", 0, 100, 8, "How deep child layers may lie, 0 to 100; the root lies at 0.")
+@_limit("max-children", 1, 10_000, 200, "How many child layers one layer may have, over its life.")
+@_limit(
+    "max-descendants",
+    0,
+    100_000,
+    1000,
+    "How many layers there may be below the root, over its life.",
 )
 @layers_options
 @click.pass_context
