@@ -31,11 +31,8 @@ from callboard.layers.around import Around
 from callboard.layers.attempts import place_of, trace_of
 from callboard.layers.records.attempt import AttemptResult
 from callboard.layers.records.events import ChildMade, LayerEnded, RequestRefused
-from callboard.layers.records.requests import Rejection
 from callboard.layers.records.state import State, StopReason
 from callboard.layers.requests import admitting, copies, pending
-from callboard.layers.requests.places import RECEIPT, REJECTED
-from callboard.layers.stored import read_record
 from callboard.layers.tree import Layer
 
 Did = Literal[
@@ -139,29 +136,18 @@ class Coordinator:
         if mended is not state:
             self._tell_child(layer, state, mended)
             return Step("repaired", session_id)
-        decided, refused = self._judge_pending(layer, state)
-        if decided is not state:
-            assert decided.child is not None, "only a child that is made changes the state"
-            return Step("decided", session_id, decided.child.session_id, refused)
-        return replace(self._next_attempt(chain), refused=refused)
-
-    def _judge_pending(self, layer: Layer, state: State) -> tuple[State, int]:
-        """The state once no request is pending, and how many of them were refused."""
-        before = set(self._rejections(layer))
         decided = pending.decide(self._around, self._root, layer, state)
-        refused = [one for one in self._rejections(layer) if one not in before]
-        for name in refused:
-            one = read_record(self._around.disk, layer.file(REJECTED, name), Rejection)
+        for one in decided.refused:
             journal.tell(
                 self._around, layer, RequestRefused,
                 file_name=one.file_name, request_id=one.request_id, code=one.code,
             )  # fmt: skip
-        self._tell_child(layer, state, decided)
-        return decided, len(refused)
-
-    def _rejections(self, layer: Layer) -> list[str]:
-        there = self._around.disk.names(layer.file(REJECTED))
-        return [one for one in there if one.endswith(RECEIPT) and not one.startswith(".")]
+        refused = len(decided.refused)
+        self._tell_child(layer, state, decided.state)
+        if decided.state is not state:
+            assert decided.state.child is not None, "only a child that is made changes the state"
+            return Step("decided", session_id, decided.state.child.session_id, refused)
+        return replace(self._next_attempt(chain), refused=refused)
 
     def _tell_child(self, layer: Layer, before: State, state: State) -> None:
         if state.child is not None and state.child != before.child:

@@ -224,7 +224,7 @@ class Parent:
         """What the coordinator does with requests, once the layer is ready."""
         around = self.around(effect)
         state = admitting.go_on(around, self.layer, self.state)
-        return pending.decide(around, self.root, self.layer, state)
+        return pending.decide(around, self.root, self.layer, state).state
 
     def end_child(self) -> str:
         """The live child has met its goal, and the parent goes on; gives the child's session."""

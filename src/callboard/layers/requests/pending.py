@@ -15,7 +15,7 @@ from callboard.layers import names
 from callboard.layers.around import Around
 from callboard.layers.disk import OF_MACHINE
 from callboard.layers.records import base
-from callboard.layers.records.requests import ChildRequest
+from callboard.layers.records.requests import ChildRequest, Rejection
 from callboard.layers.records.state import State
 from callboard.layers.requests import admitting, judging, rejecting
 from callboard.layers.requests.places import PENDING
@@ -33,14 +33,23 @@ class _Found:
     refusal: CallboardError | None
 
 
-def decide(around: Around, root: Layer, layer: Layer, state: State) -> State:
-    """Judge all that is pending in `layer`, and give its state afterwards.
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The layer's state once nothing is pending, and the receipts of what was refused just now."""
+
+    state: State
+    refused: tuple[Rejection, ...] = ()
+
+
+def decide(around: Around, root: Layer, layer: Layer, state: State) -> Decided:
+    """Judge all that is pending in `layer`.
 
     At most one request becomes a child. Whatever is refused is kept unchanged, with a receipt.
     """
     names_there = around.disk.names(layer.file(PENDING))
     if not names_there:
-        return state
+        return Decided(state)
+    refused: list[Rejection] = []
     known = judging.Known.of(around, layer)
     fresh = _fresh(around, layer, known, names_there)
     for name in names_there:
@@ -59,11 +68,12 @@ def decide(around: Around, root: Layer, layer: Layer, state: State) -> State:
             if refusal.code in OF_MACHINE:
                 raise
             receipt = rejecting.reject(around, layer, name, one.body, one.request, refusal)
+            refused.append(receipt)
             known = replace(known, rejected=(*known.rejected, receipt))
         else:
             state = admitting.admit(around, layer, state, ready)
             known = judging.Known.of(around, layer)
-    return state
+    return Decided(state, tuple(refused))
 
 
 def _read(around: Around, layer: Layer, name: str) -> _Found | None:
