@@ -186,7 +186,8 @@ def _snapshot(
         data = stored.bounded(place, snapshot)
         # Nothing is published of which the rest would be refused.
         _request(assigned, snapshot, data)
-        if around.disk.publish_new(place, data) or _is(around, place, data):
+        # What else lies there is no snapshot of this request, and stays as it is.
+        if around.disk.publish_new(place, data) or stored.holds(around.disk, place, data):
             return snapshot
     raise CallboardError(
         "request_ids_used_up",
@@ -235,16 +236,6 @@ def _for_child(around: Around, assigned: Assigned, ref: str) -> str:
     if found.scheme == "parent":
         return f"session:{assigned.layer.session.parent_session_id}:/{found.path}"
     return ref
-
-
-def _is(around: Around, place: str, data: bytes) -> bool:
-    try:
-        return around.disk.read(place, base.MAX_RECORD_BYTES) == data
-    except CallboardError as error:
-        if error.code in OF_MACHINE:
-            raise
-        # Whatever lies there is no snapshot of this request, and stays as it is.
-        return False
 
 
 def _publish(around: Around, assigned: Assigned, snapshot: DispatchSnapshot) -> str:

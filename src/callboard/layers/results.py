@@ -26,7 +26,7 @@ from callboard.layers.records.evaluation import GitSubject
 from callboard.layers.records.state import Usage
 from callboard.layers.records.workflow import Harness
 from callboard.layers.sealing import put_record, seal
-from callboard.layers.stored import corrupt, read_record
+from callboard.layers.stored import corrupt, holds, read_record
 from callboard.layers.subject import subject_of
 from callboard.layers.tree import Layer
 from callboard.processes.held import Outcome
@@ -160,19 +160,10 @@ def _put_back(disk: Disk, layer: Layer, attempt: str, process: AttemptProcess | 
     """See that the result has a folder with the record of its runner, whatever the harness did."""
     restoring.attempt_folder(disk, layer, attempt)
     place = f"{place_of(layer, attempt)}/{PROCESS}"
-    if process is None or _is(disk, place, encode(process)):
+    if process is None or holds(disk, place, encode(process)):
         return []
     put_record(disk, place, process)
     return [f"its {PROCESS} was changed or taken away while it ran, and is put back"]
-
-
-def _is(disk: Disk, place: str, data: bytes) -> bool:
-    try:
-        return disk.read(place, len(data)) == data
-    except CallboardError as error:
-        if error.code in OF_MACHINE:
-            raise
-        return False
 
 
 def _usage_of(report: UsageReport, duration_ms: int) -> Usage:

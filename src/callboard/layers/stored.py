@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from callboard.errors import CallboardError
-from callboard.layers.disk import Disk
+from callboard.layers.disk import OF_MACHINE, Disk
 from callboard.layers.records.base import MAX_RECORD_BYTES, Record, encode
 from callboard.layers.records.base import read as read_bytes
 from callboard.visible import visible
@@ -58,6 +58,16 @@ def _plain(error: CallboardError, data: bytes | None = None) -> str:
     if data is not None and not data.strip(b"\0"):
         return f"it holds nothing but {len(data)} zero bytes"
     return error.message
+
+
+def holds(disk: Disk, place: str, data: bytes) -> bool:
+    """Whether a plain file at `place` has exactly these bytes; a code `OF_MACHINE` is raised."""
+    try:
+        return disk.read(place, len(data)) == data
+    except CallboardError as error:
+        if error.code in OF_MACHINE:
+            raise
+        return False
 
 
 def corrupt(place: str, what: str, cause: CallboardError | None = None) -> CallboardError:

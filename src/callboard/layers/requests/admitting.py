@@ -16,7 +16,14 @@ from callboard.layers.records.requests import Acceptance, ChildEntry
 from callboard.layers.records.session import GoalContract, Session
 from callboard.layers.records.state import Child, State, Usage
 from callboard.layers.requests.judging import Ready, acceptance_of, accepted_ids
-from callboard.layers.requests.places import ACCEPTED, BUILDING, PENDING, RECEIPT
+from callboard.layers.requests.places import (
+    ACCEPTED,
+    ARTIFACTS,
+    BUILDING,
+    PENDING,
+    RECEIPT,
+    REQUEST,
+)
 from callboard.layers.sealing import put
 from callboard.layers.tree import Layer
 
@@ -138,8 +145,8 @@ def _build(around: Around, layer: Layer, session_id: str, ready: Ready, now_ms: 
         workflow_contract_sha256=base.digest(base.encode(ready.frozen.contract)),
         created_at_ms=now_ms,
     )
-    files = {f"inputs/artifacts/{name}": data for name, data in ready.files.items()}
-    files |= {"inputs/accepted_request.json": ready.body, **ready.frozen.files()}
+    files = {f"{ARTIFACTS}/{name}": data for name, data in ready.files.items()}
+    files |= {REQUEST: ready.body, **ready.frozen.files()}
     place = _building(layer, session_id)
     if around.disk.kind(place) is not None:
         raise stored.corrupt(place, "it is there before its child is made")

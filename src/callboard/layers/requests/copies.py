@@ -14,12 +14,9 @@ from callboard.layers.records import base
 from callboard.layers.records.events import InputRestored
 from callboard.layers.records.requests import Acceptance, ChildRequest
 from callboard.layers.requests.inputs import MAX_INPUT_BYTES, name_in_child
-from callboard.layers.requests.places import ACCEPTED, RECEIPT
+from callboard.layers.requests.places import ACCEPTED, ARTIFACTS, RECEIPT, REQUEST
 from callboard.layers.sealing import put
 from callboard.layers.tree import Layer
-
-REQUEST = "inputs/accepted_request.json"
-ARTIFACTS = "inputs/artifacts"
 
 
 class InputsLostError(Exception):

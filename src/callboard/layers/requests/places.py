@@ -11,6 +11,8 @@ RECEIPT = ".receipt.json"
 SNAPSHOTS = "project_state/dispatch_inputs"
 LEDGER = f"project_state/{work_items.NAME}"
 BUILDING = ".building"
+REQUEST = "inputs/accepted_request.json"
+ARTIFACTS = "inputs/artifacts"
 
 MUTABLE = frozenset(
     {
