@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from callboard.layers import prompting
-from callboard.layers.records.assignment import Assignment, AttemptIdentity, Paths, Provenance
+from callboard.layers.records.assignment import Assignment, AttemptIdentity, Paths
 from callboard.layers.records.base import Record, Ref
 from callboard.layers.records.evaluation import CommandCheck
 from callboard.layers.records.requests import ChildScope
@@ -23,6 +23,7 @@ from callboard.layers.records.session import GoalContract
 from callboard.layers.yaml_records.faults import Faults
 from callboard.layers.yaml_records.typed import read_yaml
 from tests.ambient import ROOT
+from tests.layers.contracts import PROVENANCE
 
 EXAMPLE = ROOT / "examples" / "layers"
 STORY: dict[str, Any] = json.loads((EXAMPLE / "story.json").read_bytes())
@@ -83,16 +84,7 @@ class World:
             updates=(),
             responsibility="plays",
             expected_outputs=(),
-            provenance=Provenance(
-                state_revision=1,
-                config_sha256=SHA,
-                prompt_sha256=SHA,
-                rendered_prompt_sha256=SHA,
-                contract_sha256=SHA,
-                goal_sha256=SHA,
-                goal_contract_sha256=SHA,
-                git_head=None,
-            ),
+            provenance=PROVENANCE,
             paths=Paths(**paths | {"repository": str(self.repository)}),
         )
         file = self.layer / f"{attempt}.json"

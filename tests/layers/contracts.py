@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from callboard.layers.records.assignment import Provenance
 from callboard.layers.records.state import State
 from callboard.layers.records.workflow import (
     AfterSuccesses,
@@ -16,6 +17,28 @@ from callboard.layers.records.workflow import (
 )
 
 SHA = "sha256:" + "0" * 64
+PROVENANCE = Provenance(
+    state_revision=1,
+    config_sha256=SHA,
+    prompt_sha256=SHA,
+    rendered_prompt_sha256=SHA,
+    contract_sha256=SHA,
+    goal_sha256=SHA,
+    goal_contract_sha256=SHA,
+    git_head=None,
+)
+"""Of an attempt whose files nobody looks at."""
+
+ONE_WORKER = """description: Does the work.
+roles: [worker]
+goal_control_roles: [worker]
+blocker_roles: []
+request_roles: []
+acceptance_roles: []
+evaluation_roles: [worker]
+recovery: reap
+"""
+"""The contract of a set whose only role may do everything."""
 
 
 def role(name: str, *, after: tuple[str, int] | None = None, **config: Any) -> FrozenRole:

@@ -16,6 +16,7 @@ from callboard.layers.records.workflow import Harness, WorkflowContract
 from callboard.layers.tree import Layer
 from tests.board.building import refused
 from tests.layers import attempting, trees
+from tests.layers.killing import Killed, killing
 
 ID = "0001_planner"
 
@@ -102,23 +103,12 @@ def test_an_attempt_frozen_from_the_same_state_is_taken_up_as_it_is(
 def test_what_a_killed_freeze_left_is_built_anew(
     disk: Disk, made: WorkflowContract, layer: Layer
 ) -> None:
-    class Killed(BaseException):
-        """The process is gone."""
-
     steps: list[str] = []
     attempting.freeze(Disk(disk.root, lambda step, _: steps.append(step)), layer, made)
     disk.remove_tree(attempts.place_of(layer, ID))
     for last in range(1, len(steps) + 1):
-        count = 0
-
-        def effect(_step: str, _place: str, last: int = last) -> None:
-            nonlocal count
-            count += 1
-            if count == last:
-                raise Killed
-
         with pytest.raises(Killed):
-            attempting.freeze(Disk(disk.root, effect), layer, made)
+            attempting.freeze(Disk(disk.root, killing(last)), layer, made)
         whole = disk.kind(attempts.place_of(layer, ID)) is not None
         assert whole == (last == len(steps))
         frozen = attempting.freeze(disk, layer, made)

@@ -14,6 +14,7 @@ import pytest
 
 from callboard.layers.disk import Disk
 from tests.board.building import refused
+from tests.layers.killing import Killed, killing_where
 from tests.layers.trees import everything
 
 Act = Callable[[Disk, str], object]
@@ -399,28 +400,20 @@ def test_every_other_change_is_durable_too(disk: Disk, syncs: list[str]) -> None
     assert syncs == ["rmdir a/b", f"{root}/a", "rmdir a", root]
 
 
-class _KilledError(BaseException):
-    pass
-
-
 def test_a_folder_whose_maker_was_killed_before_it_was_durable_is_made_so(
     disk: Disk, syncs: list[str]
 ) -> None:
     root = str(disk.root)
 
     def killed_at(place: str) -> Disk:
-        def effect(step: str, at: str) -> None:
-            if (step, at) == ("make", place):
-                raise _KilledError
+        return Disk(disk.root, killing_where(lambda *effect: effect == ("make", place)))
 
-        return Disk(disk.root, effect)
-
-    with pytest.raises(_KilledError):
+    with pytest.raises(Killed):
         killed_at("a/b").make_folder("a/b/c")
     syncs.clear()
     disk.make_folder("a/b/c")
     assert syncs == [f"{root}/a/b", f"{root}/a"]
-    with pytest.raises(_KilledError):
+    with pytest.raises(Killed):
         killed_at("a/b/c/d").make_folder("a/b/c/d")
     syncs.clear()
     disk.make_folder("a/b/c/d")
@@ -428,12 +421,10 @@ def test_a_folder_whose_maker_was_killed_before_it_was_durable_is_made_so(
 
 
 def test_a_file_that_is_there_already_is_durable_too(disk: Disk, syncs: list[str]) -> None:
-    def effect(step: str, _place: str) -> None:
-        if step == "link":
-            raise _KilledError
-
-    with pytest.raises(_KilledError):
-        Disk(disk.root, effect).publish_new("x", b"first")
+    with pytest.raises(Killed):
+        Disk(disk.root, killing_where(lambda step, _place: step == "link")).publish_new(
+            "x", b"first"
+        )
     syncs.clear()
     assert not disk.publish_new("x", b"second")
     assert syncs[-1] == str(disk.root)

@@ -20,6 +20,7 @@ from callboard.layers.sealing import seal
 from callboard.layers.tree import Layer
 from tests.board.building import refused
 from tests.layers import trees
+from tests.layers.killing import Killed, killing
 
 FILES = {
     "stdout.log": b"out\n",
@@ -290,25 +291,14 @@ def test_a_link_in_a_trace_is_taken_and_not_followed(
 
 
 def test_a_prune_that_was_killed_is_finished_by_the_next(disk: Disk, layer: Layer) -> None:
-    class Killed(BaseException):
-        """The process is gone."""
-
     left(disk, layer)
     steps: list[str] = []
     traces.prune(Disk(disk.root, lambda step, _: steps.append(step)), [layer], keep=0)
     assert len(steps) > 10
     for last in range(1, len(steps)):
         left(disk, layer)
-        count = 0
-
-        def effect(_step: str, _place: str, last: int = last) -> None:
-            nonlocal count
-            count += 1
-            if count == last:
-                raise Killed
-
         with pytest.raises(Killed):
-            traces.prune(Disk(disk.root, effect), [layer], keep=0)
+            traces.prune(Disk(disk.root, killing(last)), [layer], keep=0)
         assert [one.standing for one in traces.traces_of(disk, layer)] == ["pruned"]
         assert traces.prune(disk, [layer], keep=0) == []
         assert there(disk, layer) == []

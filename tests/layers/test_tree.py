@@ -17,6 +17,7 @@ from callboard.layers.records.session import Limits
 from callboard.layers.records.state import Child, Task
 from tests.board.building import refused
 from tests.layers import trees
+from tests.layers.killing import Killed, killing
 
 FILES = (
     "session.json", "state.json", "children.json", "goal_contract.json", "workflow_contract.json",
@@ -66,26 +67,13 @@ def test_session_json_is_the_last_file_that_is_made(disk: Disk) -> None:
     assert disk.read(".callboard/layers/sessions/S/inputs/artifacts/a", 10) == b"a"
 
 
-class _Killed(BaseException):
-    pass
-
-
 def test_making_is_killed_anywhere_and_done_again(disk: Disk) -> None:
     trees.start(disk)
     place = ".callboard/layers/sessions/S"
-    count = 0
-
-    def kill(_step: str, _place: str) -> None:
-        nonlocal count
-        count -= 1
-        if count == 0:
-            raise _Killed
-
     for number in range(1, 200):
-        count = number
         try:
-            trees.add(Disk(disk.root, kill), "S")
-        except _Killed:
+            trees.add(Disk(disk.root, killing(number)), "S")
+        except Killed:
             if disk.kind(place) == "folder":
                 break
             # What is being built is no layer to anybody.

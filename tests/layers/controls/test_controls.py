@@ -15,6 +15,7 @@ import pytest
 from callboard.errors import CallboardError
 from callboard.layers.records.control import AttemptedRoute
 from callboard.layers.records.state import State
+from tests.layers.killing import Killed, killing, killing_where
 from tests.layers.machine import CHECK, Attempt, Machine, write_set
 from tests.repositories import git
 
@@ -359,10 +360,6 @@ def test_the_same_nonsense_counts_each_time_that_it_is_left(machine: Machine) ->
 # --- crashes --------------------------------------------------------------------------------------
 
 
-class _KilledError(BaseException):
-    """What a kill is to the machine: nothing of it runs any further."""
-
-
 def crashed_at_each_effect(machine: Machine, act: Callable[[], None]) -> list[State]:
     """The states that a step comes to which was killed after each effect, and gone on from."""
     folder = machine.root / ".callboard" / "layers"
@@ -372,18 +369,10 @@ def crashed_at_each_effect(machine: Machine, act: Callable[[], None]) -> list[St
     number = 0
     while True:
         number += 1
-        count = 0
-
-        def effect(_step: str, _place: str, last: int = number) -> None:
-            nonlocal count
-            count += 1
-            if count == last:
-                raise _KilledError
-
         layer = machine.deepest()[0]
         try:
-            machine.step(effect)
-        except _KilledError:
+            machine.step(killing(number))
+        except Killed:
             act()
             while machine.state(layer).task is not None:
                 machine.step()
@@ -428,12 +417,8 @@ def test_where_the_repository_moves_after_a_crash_the_record_says_what_was_decid
     machine.meet_goal(attempt)
     machine.leave_result()
 
-    def effect(_step: str, place: str) -> None:
-        if place.endswith("finished.json"):
-            raise _KilledError
-
-    with pytest.raises(_KilledError):
-        machine.step(effect)
+    with pytest.raises(Killed):
+        machine.step(killing_where(lambda _step, place: place.endswith("finished.json")))
     (machine.root / "later.txt").write_text("more\n")
     assert machine.step().did == "finished"
     state = machine.state(attempt.layer)

@@ -16,11 +16,8 @@ from callboard.layers import tree
 from callboard.layers.records.session import Limits
 from callboard.layers.records.state import Usage
 from tests.layers import trees
+from tests.layers.killing import Killed, killing, killing_where
 from tests.layers.machine import Attempt, Machine, write_set
-
-
-class _KilledError(BaseException):
-    """What a kill is to the machine: nothing of it runs any further."""
 
 
 @pytest.fixture
@@ -34,15 +31,9 @@ def killed_at_each_effect(machine: Machine) -> Iterator[int]:
     saved = machine.root.parent / "saved"
     shutil.copytree(folder, saved)
     for last in itertools.count(1):
-        effects = itertools.count(1)
-
-        def effect(_step: str, _place: str, last: int = last, effects: Any = effects) -> None:
-            if next(effects) == last:
-                raise _KilledError
-
         try:
-            machine.step(effect)
-        except _KilledError:
+            machine.step(killing(last))
+        except Killed:
             yield last
         else:
             return
@@ -338,12 +329,8 @@ def test_an_outcome_that_tells_another_end_is_damage(machine: Machine) -> None:
     machine.meet_goal(child)
     machine.end()
 
-    def effect(step: str, place: str) -> None:
-        if step == "link" and "child_outcomes" in place:
-            raise _KilledError
-
-    with pytest.raises(_KilledError):
-        machine.step(effect)
+    with pytest.raises(Killed):
+        machine.step(killing_where(lambda step, at: step == "link" and "child_outcomes" in at))
     [place] = machine.around.disk.path(machine.top.file("child_outcomes")).glob("*.json")
     place.write_text(json.dumps(json.loads(place.read_bytes()) | {"stop_detail": "Otherwise."}))
     with pytest.raises(CallboardError) as found:

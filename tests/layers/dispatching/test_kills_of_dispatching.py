@@ -15,7 +15,8 @@ import pytest
 
 from callboard.errors import CallboardError
 from callboard.layers.disk import Disk
-from tests.layers.requests.parent import Killed, Parent, item, killing, parent
+from tests.layers.killing import Killed, killing
+from tests.layers.requests.parent import Parent, item, parent
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 KILLED = """

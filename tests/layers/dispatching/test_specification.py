@@ -21,13 +21,12 @@ from callboard.layers.layers import Layers
 from callboard.layers.records.control import AttemptedRoute
 from tests.layers import trees
 from tests.layers.dispatching.rules import RULES
+from tests.layers.killing import Killed, killing
 from tests.layers.requests.parent import (
     PARENT_CRITERION,
     SCOPE,
-    Killed,
     Parent,
     item,
-    killing,
     parent,
 )
 

@@ -16,6 +16,7 @@ from callboard.layers.around import of_machine
 from callboard.layers.coordinating import Step
 from callboard.layers.layers import Layers
 from callboard.layers.records.session import Limits
+from tests.layers.killing import Killed, killing_where
 from tests.layers.machine import Machine, write_set
 from tests.repositories import git, repository
 
@@ -56,16 +57,10 @@ def test_an_update_is_told_to_the_next_attempt_exactly_once(machine: Machine) ->
 
 
 def test_an_update_that_comes_after_a_crash_is_told_later_and_not_never(machine: Machine) -> None:
-    class _KilledError(BaseException):
-        pass
-
-    def effect(step: str, place: str) -> None:
-        if step == "rename" and place.endswith("0001_worker"):
-            raise _KilledError
-
     machine.layers.update("first")
-    with pytest.raises(_KilledError):
-        machine.step(effect)
+    frozen = killing_where(lambda step, at: step == "rename" and at.endswith("0001_worker"))
+    with pytest.raises(Killed):
+        machine.step(frozen)
     machine.layers.update("second")
     assert machine.begin().document["updates"] == ["first"]
     machine.end()

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from callboard.errors import CallboardError
 from callboard.layers import prompting
-from callboard.layers.records.assignment import Assignment, AttemptIdentity, Paths, Provenance
+from callboard.layers.records.assignment import Assignment, AttemptIdentity, Paths
 from callboard.layers.records.session import GoalContract
-from tests.layers.contracts import SHA
+from tests.layers.contracts import PROVENANCE
 
 PATH = "/repo/.callboard/layers/sessions/R/attempts/0007_planner/assignment.json"
 
@@ -33,16 +33,7 @@ def assignment(goal: str = "Ship it") -> Assignment:
         updates=(),
         responsibility="plans",
         expected_outputs=(),
-        provenance=Provenance(
-            state_revision=1,
-            config_sha256=SHA,
-            prompt_sha256=SHA,
-            rendered_prompt_sha256=SHA,
-            contract_sha256=SHA,
-            goal_sha256=SHA,
-            goal_contract_sha256=SHA,
-            git_head=None,
-        ),
+        provenance=PROVENANCE,
         paths=Paths(**dict.fromkeys(Paths.__struct_fields__, "/repo")),
     )
 

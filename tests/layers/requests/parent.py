@@ -21,6 +21,7 @@ from callboard.layers.records.state import State, Usage
 from callboard.layers.requests import admitting, pending
 from callboard.layers.tree import Layer
 from tests.layers import trees
+from tests.layers.contracts import ONE_WORKER
 
 NOW = 1_769_854_500_000
 PARENT_CRITERION = "The whole product is on sale"
@@ -34,15 +35,7 @@ acceptance_roles: [planner]
 evaluation_roles: [planner]
 recovery: reap
 """,
-    "below": """description: Does the work.
-roles: [worker]
-goal_control_roles: [worker]
-blocker_roles: []
-request_roles: []
-acceptance_roles: []
-evaluation_roles: [worker]
-recovery: reap
-""",
+    "below": ONE_WORKER,
 }
 ROLES = {"above": ("planner", "dispatcher"), "below": ("worker",)}
 CONFIG = """run_on_start: true
@@ -280,20 +273,3 @@ def parent(folder: Path, *, limits: Limits | None = None) -> Parent:
     )  # fmt: skip
     made.ledger(item())
     return made
-
-
-class Killed(Exception):
-    """The process is gone at this effect."""
-
-
-def killing(at: int, seen: list[tuple[str, str]] | None = None) -> Effect:
-    """An observer that notes each effect, and is killed at number `at`, counted from 1."""
-    count = iter(range(1, 1_000_000))
-
-    def effect(step: str, place: str) -> None:
-        if seen is not None:
-            seen.append((step, place))
-        if next(count) == at:
-            raise Killed
-
-    return effect

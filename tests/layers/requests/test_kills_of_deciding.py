@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.ambient import DEEP
-from tests.layers.requests.parent import Killed, Parent, item, killing, parent
+from tests.layers.killing import Killed, killing
+from tests.layers.requests.parent import Parent, item, parent
 
 
 def accepted(made: Parent) -> None:

@@ -14,14 +14,11 @@ from callboard.layers import locking
 from callboard.layers.around import of_machine
 from callboard.layers.layers import Layers
 from callboard.layers.records.session import Limits
+from tests.layers.killing import Killed, killing
 from tests.layers.machine import Machine, write_set
 from tests.repositories import repository
 
 SESSIONS = ".callboard/layers/sessions"
-
-
-class _KilledError(BaseException):
-    pass
 
 
 @pytest.fixture
@@ -44,17 +41,11 @@ def test_a_start_that_is_killed_at_any_moment_leaves_nothing_to_the_next_one(
     machine: Machine,
 ) -> None:
     for at in range(1, 500):
-        count = iter(range(1, 10_000))
-
-        def effect(_step: str, _place: str, at: int = at, count: Any = count) -> None:
-            if next(count) == at:
-                raise _KilledError
-
-        layers = Layers(of_machine(machine.root, dict(os.environ), effect=effect))
+        layers = Layers(of_machine(machine.root, dict(os.environ), effect=killing(at)))
         try:
             layers.start("g", workflow_set="all", completion_criteria=["c"])
             break
-        except _KilledError:
+        except Killed:
             continue
     assert at > 40
     there = sorted(os.listdir(machine.root / SESSIONS))

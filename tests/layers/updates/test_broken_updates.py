@@ -11,7 +11,7 @@ import pytest
 
 from callboard.layers import tree, updates
 from callboard.layers.around import of_machine
-from callboard.layers.disk import Effect
+from tests.layers.killing import Killed, killing
 from tests.layers.machine import Attempt, Machine
 
 MIB = 1024 * 1024
@@ -90,29 +90,16 @@ def test_a_broken_file_is_set_aside_and_told_of_whenever_one_is_killed(
     BROKEN[how](file_of(machine.begin()))
     machine.end()
 
-    def killing(at: int) -> Effect:
-        count = iter(range(1, 10_000))
-
-        def effect(_step: str, _place: str) -> None:
-            if next(count) == at:
-                raise _KilledError
-
-        return effect
-
     for at in range(1, 100):
         try:
             machine.step(killing(at))
             break
-        except _KilledError:
+        except Killed:
             continue
     attempt = machine.attempt()
     assert at > 3
     assert kept(attempt) == ["updates_0001"]
     assert len(told(attempt)) == 1
-
-
-class _KilledError(BaseException):
-    pass
 
 
 def test_what_was_taken_away_hides_nothing_that_comes_after(machine: Machine) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from callboard.layers.around import of_machine
 from callboard.layers.layers import Layers
+from tests.layers.contracts import ONE_WORKER
 from tests.layers.whole import acting
 from tests.repositories import repository
 
@@ -29,15 +30,7 @@ acceptance_roles: [planner]
 evaluation_roles: [planner]
 recovery: reap
 """,
-    "below": """description: Does the work.
-roles: [worker]
-goal_control_roles: [worker]
-blocker_roles: []
-request_roles: []
-acceptance_roles: []
-evaluation_roles: [worker]
-recovery: reap
-""",
+    "below": ONE_WORKER,
 }
 ROLES = {
     "above": {"planner": "run_on_start: true", "dispatcher": "priority: 1\nmust_follow: planner"},
