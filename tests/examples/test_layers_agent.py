@@ -28,7 +28,6 @@ from tests.layers.contracts import PROVENANCE
 EXAMPLE = ROOT / "examples" / "layers"
 STORY: dict[str, Any] = json.loads((EXAMPLE / "story.json").read_bytes())
 GREET, LEAVE = STORY["items"]
-SHA = "sha256:" + "0" * 64
 
 
 class Item(Record, frozen=True, kw_only=True):
