@@ -43,8 +43,9 @@ def command_line(around: Around, place: str) -> list[str]:
 
 def at_work(around: Around, place: str) -> ProcessIdentity | None:
     """The runner of the attempt at `place` that lives on this machine, record or not."""
+    own = command_line(around, place)[-2:]
     for facts in members.living(members.everyone()):
-        if members.words_of(facts)[-2:] == command_line(around, place)[-2:]:
+        if members.words_of(facts)[-2:] == own:
             found = of(facts.pid)
             if found is not None and found.started == facts.started:
                 return found
